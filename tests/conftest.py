@@ -68,6 +68,12 @@ def call(line, capsys):
     return code, *capsys.readouterr()
 
 
+def same_weights(a, b):
+    """Whether two models, or their state dicts, have the same weights bit for bit."""
+    a, b = (each if isinstance(each, dict) else each.state_dict() for each in (a, b))
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
 def log_of(folder):
     """The records of a run's log."""
     lines = pathlib.Path(folder, "log.jsonl").read_text(encoding="utf-8").splitlines()

@@ -58,9 +58,9 @@ def one_step(out):
         return running.train(m, t, OneBatch(part, part, n_words=50)).model.state_dict()
 
 
-def with_dropout(out, name="dropout", **changes):
+def with_dropout(out, name="dropout", stop=None, **changes):
     """A run with dropout and SGD: the seeds of its steps, its log and its weights."""
-    m, t = configs.make("laptop", **DROPOUT, **changes, out_dir=out, name=name)
+    m, t = configs.make("laptop", **DROPOUT | changes, out_dir=out, name=name)
     seeds, real = [], md.by_length
 
     def see(*arguments):  # the first that a step does after it has drawn its batch
@@ -69,7 +69,7 @@ def with_dropout(out, name="dropout", **changes):
         return real(*arguments)
 
     with replaced(by_length=see, make_optimizer=sgd):
-        run = running.train(m, t)
+        run = running.train(m, t, stop=stop)
     weights = run.model.state_dict()
     if t.fsdp and md.processes()[0]:
         weights = None  # it has parts of them
@@ -78,6 +78,17 @@ def with_dropout(out, name="dropout", **changes):
 
 def losses(log):
     return [row["train_loss"] for row in log]
+
+
+def asked_in_vain(rank):
+    """What asks process 1 alone to stop, after its second step; and how often it was asked."""
+    asked = []
+
+    def stop():
+        asked.append(1)
+        return rank == 1 and len(asked) == 2
+
+    return stop, asked
 
 
 def die_at_the_sixth_step(flags):
@@ -112,6 +123,11 @@ def main(folder):
         return dict(code=code, said=said.getvalue(), errors=errors.getvalue())
 
     found = dict(step=one_step(path("two")), dropout=with_dropout(path("two")))
+    found["twice"] = with_dropout(path("two"), "twice", grad_checkpoint=True)
+    stop, asked = asked_in_vain(rank)
+    with_dropout(path("two"), "stopped", stop)
+    found["asked"] = len(asked)
+    with_dropout(path("two"), "early", lr=0.0, stop_after=1, keep="best")
     found["whole"] = command(*flags, "--name", "two")
     if SHARES:
         found["shared"] = with_dropout(path("two"), "shared", fsdp=True, grad_checkpoint=True)

@@ -148,10 +148,10 @@ print(f"""## The report: one layer against twelve
    layer answers at most {max(flat):.3f}
    ([the runs](results.md#first-run)). That is in as many steps; in as much CPU time one
    layer answers {min(longer):.3f} to {max(longer):.3f}
-   ([Equal time, same text](../tutorials/7_equal_time.md)).
+   ([the controls](../tutorials/7_equal_time.md#at-equal-time)).
 7. **Early, middle and late layers**, whose jobs the report guesses at: on models of our own, one of
-   twelve layers (n = 1) and one of four (n = 3) ([looking
-   inside](../tutorials/inside.md)).
+   twelve layers and one of four (n = 1 each) ([layer by
+   layer](../tutorials/depth_map.md#twelve-layers-on-the-embedded-problems)).
 8. **Its conclusions** were checked against its own logs, and against the pair run again at its
    size: its settings, FP16, 770 conversations of the same form in place of its own, three seeds,
    one H100. There twelve layers end {pair_gap:.2f} nats *below* one layer on held-out text, with
@@ -162,7 +162,7 @@ print(f"""## The report: one layer against twelve
    a quarter of the problems, read eighty times, they end {apart[80]:.2f} above it (n = 5 each),
    though at their best evaluation below. At the same training loss they predict new text better
    than one layer, on fresh seeds and at a constant learning rate as well ([the same text, twenty
-   times](../tutorials/caveats.md#the-same-text-twenty-times)).
+   times](../tutorials/7_equal_time.md#the-same-text-twenty-times)).
 
 ### Not yet
 
@@ -211,9 +211,9 @@ print(f"""## The article on the report
    {params["1 wide layer"][0]:,} parameters against {params["12 layers"][0]:,} in twelve layers. It
    answers {shown(study["1 wide layer"])}, and {shown(tuned)} with a learning rate and initial
    weights of its own; twelve layers answer {shown(study["12 layers"])} (n = 5 each;
-   [depth, parameters, memorisation](../tutorials/caveats.md)). At the report's size, d_model 504,
-   it fits the training text better than twelve layers and predicts new text worse, in each of
-   three seeds ([the logs](../tutorials/report.md)). With a
+   [the controls](../tutorials/7_equal_time.md#depth-or-parameters)). At the report's size, d_model
+   504, it fits the training text better than twelve layers and predicts new text worse, in each of
+   three seeds ([the report, run again](../tutorials/report.md)). With a
    learning rate chosen for each it again predicts new text worse, at the best evaluation, in each
    seed ([the same lesson](../tutorials/report.md#a-learning-rate-for-each)).
 2. **The sweep over 1, 2, 4, 8 and 12 layers**, at width 64, with five seeds per depth. The article
@@ -350,7 +350,8 @@ print(f"""## LLmini
 ### Differently, and why
 
 1. **Masked entries are no keys.** LLmini counts them, so any causal model looks at least half
-   sparse. Its table is corrected in [looking inside](../tutorials/inside.md).
+   sparse. Its table is corrected in [how to count
+   attention](../tutorials/depth_map.md#how-to-count-attention).
 2. **Both measures were taken on another model, too**, twelve layers of width 64 (n = 1). Counted as
    LLmini counts, the layers' sparsity is {min(counted):.2f} to {max(counted):.2f}. Their entropy is
    {min(entropy):.2f} to {max(entropy):.2f} nats; by thirds of the depth it is {thirds[0]:.2f},

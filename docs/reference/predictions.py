@@ -112,16 +112,16 @@ print(f"""
 2. **More loops than needed learned less.** In the first training one layer looped five
    times learned one hop and two in {measured("ring", "H2", 1)} runs, and looped four times in
    {measured("ring", "H2", 0)}, where we had expected 8 each. With another timetable four
-   loops did in {measured("ring-gate", "G7")}, as expected (H2, G7; {link("rings")}).
+   loops did in {measured("ring-gate", "G7")}, as expected (H2, G7; {link("beyond_training")}).
 3. **What a depth makes possible, training did not always find.** One layer looped three times
    learned one hop and two in {measured("ring", "H1", 2)} runs. With a shorter memory of the
    gradient it was {measured("ring-short-memory", "S1")}, and with more steps as well
    {measured("ring-ten-seeds", "T1")}, where we had expected 9 each time; the fourth training that
-   we tried did it in {measured("ring-gate", "G1")} ({link("rings")}).
+   we tried did it in {measured("ring-gate", "G1")} ({link("beyond_training")}).
 4. **Two layers looped twice stayed at one hop.** {measured("ring", "H5")} runs learned one hop
    and two, where we had expected 5; of four layers with weights of their own
    {measured("ring", "H4", 2)} learned two. In the later training it was
-   {measured("ring-to-ten", "Z2", 2)}, where we had expected 3 (H5, Z2; {link("rings")}).
+   {measured("ring-to-ten", "Z2", 2)}, where we had expected 3 (H5, Z2; {link("beyond_training")}).
 5. **Five layers found nothing of eight hops**, for which a way with five layers is known. All five
    runs end at {max(eight_hops):.2f} or less, and the last two symbols alone give {two_tokens:.2f};
    we had expected two runs to learn it (K2; {link("depth_map")}).
@@ -131,7 +131,7 @@ print(f"""
 7. **One layer looped twelve times ended above the same layer without loops** on new text, at
    {loop_ends:.2f} nats per token against {one_ends:.2f}, where we had expected it below. At
    the same fit of the training text it is within 0.01 of twelve layers, but gets there later (M9;
-   {link("caveats")}).
+   {link("7_equal_time")}).
 8. **One layer does more than we thought.** It answers {min(one_hop):.2f} to {max(one_hop):.2f} of
    the targets of one hop, where we had expected 0.60 or less (K1; {link("depth_map")}).
    And in the CPU time of twelve layers it learned chains of sums in all six runs, with which

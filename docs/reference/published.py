@@ -3,8 +3,9 @@
 **These are the figures as the source documents print them; none of them was measured here.** They
 are kept as tables in `docs/results/published` and read by
 `minidepth_lab.measure.results.published(name)`. What each document is: [citing](citing.md).
-What we think of them: [the logs](../tutorials/2_logs.md), [looking inside](../tutorials/inside.md),
-[heads](../tutorials/heads.md), [scale](../tutorials/scale.md).
+What we think of them: [the logs](../tutorials/2_logs.md), [how attention is
+counted](../tutorials/depth_map.md#how-to-count-attention), [heads](../tutorials/heads.md),
+[scale](../tutorials/scale.md).
 """
 
 from minidepth_lab.measure import results

@@ -118,8 +118,8 @@ widgets.table(("after loop", "it holds", "how surely", "hops from g"), rows)
 # hops took five loops. (What the first loop is for, [the next lesson](3_one_look_or_two.md) shows.)
 #
 # It was told only the right answers, the short questions first: questions of two hops are added
-# once those of one hop are learned, and so on. It took us [five training recipes](rings.md) to find
-# this.
+# once those of one hop are learned, and so on. It took us [five training
+# recipes](beyond_training.md) to find this.
 #
 # Training does not always find the walk. Ten runs were trained in this way. They differ only in
 # their *seed*, the number that decides which first weights and which rings are drawn:
@@ -174,7 +174,7 @@ widgets.show("loops", None, without)
 # First what depth can do: [one look or two](3_one_look_or_two.md), [walking the
 # ring](4_walking.md), [a thousand hops](thousand_hops.md), and [writing the steps
 # down](5_writing.md) instead. Then how to tell: [the published logs](2_logs.md), [how would you
-# know](6_how_would_you_know.md), and [equal time](7_equal_time.md).
+# know](6_how_would_you_know.md), and [the controls](7_equal_time.md).
 #
 # Reading all of it takes three quarters of an hour, with the figures and boxes nearer to an hour
 # and a half. All the exercises together are four hours more; each says what it takes.

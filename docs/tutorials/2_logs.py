@@ -180,13 +180,13 @@ widgets.table(("perplexity", "training text", "new text"), [
 # | the hypothesis is confirmed | no: one seed, no answer checked, more parameters |
 #
 # The article names the single seed, the little data and the parameters as caveats itself, and it
-# proposes two runs that would tell depth from parameters. [We made them](caveats.md), at a small
-# size.
+# proposes two runs that would tell depth from parameters. [We made them](7_equal_time.md), at a
+# small size.
 #
 # **So the word PROVED has nothing to stand on.** That does not make the hypothesis wrong. What the
-# claim would need is on [one page](caveats.md#what-the-word-proved-would-need). And the pair can be
-# run again: we did, [at its size](report.md), with three seeds and two controls. There twelve
-# layers predict new text better, and no model answers questions better than guessing.
+# claim would need is on [one page](7_equal_time.md#what-the-word-proved-would-need). And the pair
+# can be run again: we did, [at its size](report.md), with three seeds and two controls. There
+# twelve layers predict new text better, and no model answers questions better than guessing.
 #
 # With one seed for each depth, could all of this be luck? That is [the next
 # lesson](6_how_would_you_know.md).

@@ -52,12 +52,12 @@ plt.show()
 #
 # ## Draw one seed
 #
-# It is so with more than rings. One of our [studies](caveats.md) has models of one to twelve
+# It is so with more than rings. One of our [studies](7_equal_time.md) has models of one to twelve
 # layers, with five seeds each. Suppose you had one run of each of two models. Draw a seed, and see
 # what you would have concluded; then show all five.
 
 # %% tags=["hide"]
-without = "This part needs JavaScript. A figure of the caveats shows these runs."
+without = "This part needs JavaScript. The page of all runs has them."
 widgets.show("seeds", widgets.seeds(), without)
 
 # %% [markdown]
@@ -131,7 +131,7 @@ widgets.table(["runs of each", "learned", "p", "half may be"], rows)
 #
 # A small p says that the two piles differ. It does not say *because of depth*. Twelve layers also
 # have more parameters, and a step of training takes them nearly eight times as long. Each of these
-# needs a comparison of its own: the [controls](caveats.md), and [equal time](7_equal_time.md).
+# needs a comparison of its own: [the controls](7_equal_time.md).
 #
 # ## Say it first
 #

@@ -9,11 +9,11 @@
 # published [their logs](2_logs.md): at the last step twelve layers had the lower training loss and
 # the higher validation loss. Does that repeat? And is it depth?
 #
-# These are the report's two models with our code: 60,207,744 and 79,688,832 parameters, its
-# settings, its 500 steps, FP16, three seeds each. Two things differ that we know of. The text is
-# not the report's, of which we have no row: it is 770 conversations in the same form, questions of
-# ARC-Challenge with a rationale between `<think>` and `</think>`, of which 39 are held out. And
-# they ran on one H100 in place of two T4s.
+# These are the report's two models with our code: its sizes, its settings, its 500 steps, FP16,
+# three seeds each. Two things differ that we know of. The text is not the report's, of which we
+# have no row. It is 770 conversations in the same form, of which 39 are held out: questions of
+# ARC-Challenge with a rationale between `<think>` and `</think>`. And they ran on one H100 in place
+# of two T4s.
 
 # %% tags=["hide"]
 import math
@@ -66,8 +66,8 @@ plt.show()
 # %% [markdown]
 # **On this text the published order turns round.** But twelve layers also have a third more
 # parameters, and do more computing. Two controls tell these apart. One layer is so *wide* that it
-# has as many parameters as twelve, as the article proposed. (Most of what it adds is table of
-# words.) And one layer is *applied twelve times*, and has no more parameters than one.
+# has as many parameters as twelve. (Most of what it adds is table of words.) And one layer is
+# *applied twelve times*, and has no more parameters than one.
 
 # %%
 kinds = ("1 layer", "2 layers", "4 layers", "8 layers", "12 layers")
@@ -112,8 +112,7 @@ widgets.table((*head, "perplexity", "answers right"), rows)
 #   it is 0.09 behind twelve layers, with every seed.
 # - **The first layers count most.** Two layers have more than half of what twelve gain.
 # - **The answers tell nothing of depth.** Each conversation ends with a choice, mostly of four. All
-#   models name the right one *less* often than guessing would. A loss that fell from 12 to 4.4 is a
-#   model of how such texts are written.
+#   models name the right one *less* often than guessing would.
 #
 # ## Beside the published numbers
 #
@@ -153,10 +152,9 @@ widgets.table(("step of the best validation loss", "published", "ours, by seed")
 #
 # ## A learning rate for each
 #
-# All of these have the report's learning rate, which nobody had tuned. Perhaps it suits one of them
-# better than another. So we tried four rates with each of four models, on conversations that were
-# held out from the training text for this choice. The best rate of each was then used on the data
-# above.
+# All of these have the report's learning rate, which nobody had tuned. So we tried four rates with
+# each of four models, on conversations held out from the training text for this choice. The best
+# rate of each was then used on the data above.
 
 # %%
 TUNED = "report-tuned"
@@ -209,16 +207,15 @@ widgets.table([*head, "seeds 0, 1, 2"], rows)
 # ## What this does not show
 #
 # The report's numbers can be read in two ways. With 16 sequences a step, as its table says and ours
-# have, 25 steps are half of the 420,000 tokens that it names, and 840 conversations have some 260
-# tokens each, near ours. With 16 *on each of two cards* the tokens agree, and a conversation has
-# 500. That reading is still to be run at this size ([prepared for a lent
+# have, 840 conversations have some 260 tokens each. With 16 *on each of two cards* they have 500.
+# That reading is still to be run at this size ([prepared for a lent
 # GPU](../how-to/many_machines.md#a-gpu-for-minutes)). So is asking the models ARC's test questions
-# by likelihood, which tells more than 39 written answers, and looking into their layers.
+# by likelihood, and looking into their layers.
 #
 # It is one text of 731 conversations and three seeds, which share the text and what is held out.
 # Two, four and eight layers have had no rate of their own. The gains are of losses; no answer is
 # better than guessing. The best evaluation is chosen and told on the same text. Twelve times takes
-# more computing than once: [equal time](7_equal_time.md) has a control for that.
+# more computing than once: [the controls](7_equal_time.md#at-equal-time) have equal time.
 
 # %%
 fit = {name: [run["train_loss_eval"] for run in runs] for name, runs in models.items()}
@@ -252,7 +249,6 @@ for runs in tuned.values():
 for runs in models.values():
     for answers in (run["log"][-1].get("answers") for run in runs):
         assert answers is None or len(answers) == 39
-    # which caveats.py says of the pair
     assert all(run["val_loss"] - run["best_val_loss"] < 0.01 for run in runs)
 (on_cpu,), on_card = named["1 layer, bf16 on a CPU"], models["1 layer"][0]
 assert [models[name][0]["params_total"] for name in names.values()] == [60_207_744, 79_688_832]

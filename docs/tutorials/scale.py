@@ -1,37 +1,29 @@
 # %% [markdown]
 # # Scale, packing, starving for data
 #
-# **In one small published study the bigger model was better, and so it was again in our runs of its
-# three models. The gain followed the parameters: three sizes of a model cannot tell depth from
-# width. Two thirds of its blocks are padding, and its losses do not show the lack of data that it
-# names.**
+# **In one small published study the bigger model was better, and so it was in our reruns of its
+# three models. The gain followed the parameters, so three sizes cannot tell depth from width. Two
+# thirds of its blocks are padding, and its losses do not show the lack of data that it names.**
 #
 # LLmini is three models, A, B and C, trained for three passes over 14 million tokens from eleven
-# data sets.
+# data sets. From C to A depth, width, heads and parameters all grow, and LLmini says itself that it
+# cannot tell which of them does what. The presets `llmini-a`, `-b` and `-c` have the published
+# shapes:
 
 # %%
-import dataclasses
 import json
 
 import matplotlib.pyplot as plt
 import numpy as np
-import torch
-from matplotlib.colors import ListedColormap
 
 import minidepth as md
-from minidepth_lab.base import configs
-from minidepth_lab.keep import registry, running
+from minidepth_lab.keep import registry
 from minidepth_lab.measure import judge, results
 from minidepth_lab.models import variants
 from minidepth_lab.rows import to_data, tokenizing
 from minidepth_lab.show import figures
-from minidepth_lab.studies import depth, llmini
+from minidepth_lab.studies import depth
 from minidepth_site import exercises, widgets
-
-# %% [markdown]
-# ## Three sizes
-#
-# The presets `llmini-a`, `-b` and `-c` have the published shapes. Here are their parameters:
 
 # %% tags=["hide"]
 sizes, rows = {}, []
@@ -44,38 +36,14 @@ for name in "abc":
 widgets.table(["model", "layers", "width", "parameters", "outside the blocks"], rows)
 
 # %% [markdown]
-# From C to A depth, width, heads and parameters all grow, and LLmini says itself that it cannot
-# tell which of them does what. Here are its losses after each pass, as if each took a third of the
-# reported minutes:
+# ## The three sizes, run again
+#
+# Does the order come again? We trained A, B and C on ten of its eleven sources, a fifth of its
+# tokens, with two seeds each: three passes, as LLmini made.
 
 # %%
 minutes = dict(a=69.8, b=57.8, c=44.5)  # as LLmini prints them
 epochs = results.published("llmini_training")
-figure, axes = plt.subplots(figsize=(4.6, 3.4))
-for number, name in enumerate("abc"):
-    m, _ = registry.configs(f"llmini-{name}")
-    x = [row["epoch"] * minutes[name] / 3 for row in epochs]
-    y = [row[f"val_{name}"] for row in epochs]
-    axes.plot(x, y, "os^"[number] + "-", color=f"C{number}")
-    label = f"{name.upper()}: {m.n_layers} × {m.d_model}"
-    figures.name_end(axes, x[-1], y[-1], label, f"C{number}")
-axes.set(xlabel="training time (minutes, as published)", xlim=(0, 100))
-axes.set(ylabel="validation loss (nats per token)")
-ahead = epochs[-1]["val_c"] - epochs[-1]["val_a"]
-axes.set_title(f"A ends {ahead:.2f} nats below C")
-plt.show()
-
-# %% [markdown]
-# What to see: at equal passes A is ahead of B, and B of C. A is ahead of C at equal time, too. One
-# run per size (n = 1); beside the names are layers × width.
-
-# %% [markdown]
-# ## The three sizes, run again
-#
-# Does the order come again? We trained A, B and C on ten of its eleven sources, a fifth of its
-# tokens, with two seeds each: three passes, as LLmini made, in half precision on a lent card.
-
-# %%
 names, ours = ("A", "B", "C"), {}
 for model, runs in judge.named_runs("llmini").items():
     ours[model] = {run["seed"]: run for run in runs}
@@ -125,16 +93,16 @@ for larger, smaller in (("A", "B"), ("B", "C")):
 widgets.table(["loss", "published, by pass", "ours, by seed", "95 % interval"], rows)
 
 # %% [markdown]
-# LLmini finds its gaps between training and validation loss small. But its training loss has
-# dropout on, and its validation loss has none. Without dropout on both sides A's gap is 0.30 and
-# 0.32 in our runs, C's 0.13 and 0.15: the bigger model gains more on its training text.
-
-# %% [markdown]
+# At equal *time*, too, A is ahead of C in the published losses. And LLmini finds its gaps between
+# training and validation loss small. But its training loss has dropout on, and its validation loss
+# has none. Without dropout on both sides A's gap is twice C's in our runs: the bigger model gains
+# more on its training text.
+#
 # ## One change at a time
 #
-# *Why* is the bigger model better? `--study llmini` trains models that differ from C in one thing:
-# A's ten layers in place of eight, or A's width of 384 in place of 256, or 8 heads in place of 4.
-# They had the same text, steps and seeds:
+# *Why* is the bigger model better? These models differ from C in one thing: A's ten layers in place
+# of eight, A's width of 384 in place of 256, or 8 heads in place of 4. Text, steps and seeds are
+# the same:
 
 # %%
 changed = {name: ours[name] for name in ("C, 8 heads", "C, 10 layers", "C, width 384", "A")}
@@ -151,9 +119,9 @@ axes.set_title("the change that adds most parameters\ngains most")
 plt.show()
 
 # %% [markdown]
-# What to see: bars are means of two seeds, the dots. With A's width C gains nearly as much as A is
-# ahead. With A's depth it gains 0.02 and 0.03, which two seeds do not tell from nothing, and with
-# more heads nothing.
+# What to see: with A's width C gains nearly as much as A is ahead. With A's depth it gains a
+# little, which two seeds do not tell from nothing, and with more heads nothing. Bars are means of
+# two seeds, the dots.
 
 # %% tags=["hide"]
 rows = []
@@ -171,14 +139,13 @@ widgets.table([*head, "for each million more"], rows)
 # %% [markdown]
 # **In the mean, two more layers gained as much for each million parameters as the width did.** But
 # with two seeds what the layers gain could be nothing, or several times as much. So these runs do
-# not tell width from parameters, and hardly try depth: eight layers or ten are a small change.
+# not tell width from parameters, and eight layers or ten are a small change.
 #
 # ## Tying and rotary positions, fairly
 #
-# LLmini names both as next steps. At C's size, one seed each, rotary positions helped by 0.24 nats,
-# and one table for embedding and head did great harm: but with the first weights of LLmini's code,
-# whose embeddings have a standard deviation of 1, far too much for a head. So once more, small:
-# four layers of width 128, stories, blocks of 128 tokens, 150 steps.
+# LLmini names both as next steps. At C's size rotary positions helped, and one table for embedding
+# and head did great harm. But that was with the first weights of LLmini's code, far too large for a
+# head. So once more, small: four layers of width 128, on stories, for 150 steps.
 
 # %% tags=["hide"]
 small = {name: list(runs.values()) for name, runs in ours.items() if "stories" in name}
@@ -190,25 +157,24 @@ rows = [[place, *(f"{found[place]:.3f}" for found in far)] for place in far[0]]
 widgets.table(["rotary, at places", "loss, seed 50"], rows)
 
 # %% [markdown]
-# With first weights of GPT-2's size, one table is 0.07 and 0.08 nats worse than two, more than the
-# 0.03 at most that we had predicted. With LLmini's it ends far above a blind guess among the 2,048
-# words (7.6): so the great harm was that of the weights.
+# With first weights of GPT-2's size, one table is a little worse than two, by more than we had
+# predicted. With LLmini's it ends far above a blind guess (7.6): so the great harm was that of the
+# weights.
 #
-# Rotary positions are better by 0.06 (seed 50 alone). At places 257 to 512, which no block of the
-# training had, their loss is as at places 65 to 128. These short trainings hardly look far back, so
-# they show no limit, and do not show that there is none.
+# Rotary positions are a little better. At places that no block of the training had, their loss is
+# as before. These short trainings hardly look far back, so they do not show that there is no limit.
 #
 # ## What its heads look at, and what its models know
 #
-# LLmini measured how widely each head looks. **Early layers look widely and later ones less, as it
-# says, in all six of our runs.** That the middle ones are the most selective did not come again,
-# and no head does much alone: without any one of them the loss rises by less than 0.01 nats.
+# **Early layers look widely and later ones less, as LLmini says, in all six of our runs.** That the
+# middle ones are the most selective did not come again. And no head does much alone: without any
+# one of them the loss rises by less than 0.01 nats.
 #
-# And what would its models score on the tests that its texts come from? **Neither A nor C is above
-# the commonest answer.** What A is ahead in loss does not show in answers.
+# What would its models score on the tests that its texts come from? **Neither A nor C is above the
+# commonest answer.** What A is ahead in loss does not show in answers.
 
 # %% [markdown] tags=["details"]
-# The [entropy](inside.md#how-to-count-attention) of LLmini's heads by layer beside ours, as it
+# The [entropy](depth_map.md#how-to-count-attention) of LLmini's heads by layer beside ours, as it
 # counts, with masked entries and padding:
 
 # %% tags=["details"]
@@ -286,7 +252,7 @@ widgets.table(["test", "rows", "the commonest answer", "A, right (95 %)", "C, ri
 # ## What padding costs
 #
 # LLmini gives each text a block of 256 tokens and fills the rest with padding. A longer text
-# continues in another block, which begins 128 tokens after the one before. By its own counts:
+# continues in another block, which begins 128 tokens later. By its own counts:
 
 # %% tags=["hide"]
 texts, long, chunks, tokens, short = 158_227, 7_256, 160_745, 13_973_679, 150_971
@@ -322,64 +288,12 @@ print(f"SQuAD: {again} of {n_held} held-out blocks are in training, word for wor
 # over texts. SQuAD asks several questions about one paragraph; LLmini takes the paragraph each
 # time, and so the copies fall on both sides.
 #
-# What would other ways of filling blocks do? We count for rows of our own, 1,900 problems and 100
-# long rows of five problems each, in blocks of 128 tokens. *Packed* rows are put end to end and cut
-# into blocks:
-
-# %%
-problems = md.embedded_rows(2400)
-words = ("".join(text for text, _ in tokenizing.segments(row)) for row in problems)
-tokenizer = tokenizing.load_tokenizer("embedded", words)
-parts_of = [tokenizing.segments(row, tokenizer) for row in problems]
-encoded = list(md.encode(parts_of, tokenizer))
-fives = [encoded[i : i + 5] for i in range(1900, 2400, 5)]
-merged = [[sum(part, []) for part in zip(*five)] for five in fives]
-rows = encoded[:1900] + merged
-order = torch.randperm(len(rows), generator=md.generator("mix")).tolist()
-rows = [rows[i] for i in order]
-total = sum(len(ids) for ids, _ in rows)
-# for the picture: in place of each token the number of its row
-numbered = [([i + 1] * len(ids), learn) for i, (ids, learn) in enumerate(rows)]
-
-ways = {
-    "padded": ("pad", lambda rows: rows),
-    "padded, stride 64": ("pad", lambda rows: llmini.overlapping(rows, 128, 64)),
-    "packed": ("pack", lambda rows: rows),
-}
-filled, pictures, table = {}, {}, []
-for name, (packing, cut) in ways.items():
-    made = md.blocks(cut(rows), 128, packing)
-    there = to_data.filled(*made)
-    filled[name] = there.mean()
-    x, _ = md.blocks(cut(numbered), 128, packing)
-    pictures[name] = np.where(there, 1 + x % 2, 0)[:40]
-    share = f"{100 * filled[name]:.0f} %"
-    table.append([name, f"{len(there):,}", share, f"{there.sum():,}"])
-widgets.table(["way", "blocks", "filled", "tokens to learn from"], table)
-print(f"tokens in all rows: {total:,}")
-
-# %%
-for name, picture in pictures.items():
-    _, panel = plt.subplots(figsize=(2.2, 2.9))
-    colours = ListedColormap(["#00000000", "#2f7fe0", "#d4650b"])
-    panel.imshow(picture, cmap=colours, aspect="auto", vmin=0, vmax=2, interpolation="none")
-    panel.set_title(f"{name}:\n{100 * filled[name]:.0f} % filled")
-    panel.set_xticks([0, 64, 127])
-    panel.set(xlabel="position (tokens)", ylabel="block")
-plt.show()
-
-# %% [markdown]
-# What to see: padded, most of the area is empty. With a stride, some text of long rows is there
-# twice. Packed, all positions hold text, and rows are cut where a block ends. These are the first
-# 40 blocks of each way; rows alternate between two colours.
-#
-# Packing also changes the training: a row's tokens see the end of the row before, and each step has
-# more text.
-#
 # ## Packed against padded
 #
-# Our small study uses the 7,473 problems of GSM8K's training part, with four layers of width 64,
-# blocks of 256, and three seeds. All runs are validated on the same *padded* blocks.
+# *Packed* rows are put end to end and cut into blocks, so no position is empty. But a row's tokens
+# then see the end of the row before, and each step has more text. We tried both on the 7,473
+# problems of GSM8K's training part, with four layers of width 64, blocks of 256, and three seeds.
+# All are validated on the same *padded* blocks.
 
 # %%
 settings = {"padded": dict(packing="pad")}
@@ -418,7 +332,7 @@ widgets.table(["minus padded", "loss", "95 % interval"], table)
 # ## Starving for data
 #
 # LLmini calls its models starved for data. By a known rule, a given amount of computation is best
-# spent on 20 tokens per parameter, each read once (Hoffmann et al. 2022). LLmini has far fewer.
+# spent on 20 tokens per parameter, each read once (Hoffmann et al. 2022). LLmini has far fewer:
 
 # %% tags=["hide"]
 table = []
@@ -433,44 +347,9 @@ widgets.table(head, table)
 
 # %% [markdown]
 # But the rule tells how to spend computation, not whether a model has run out of data. Losses could
-# tell that, and LLmini's do not: its validation loss still falls in the last pass.
-#
-# What would a lack of data look like? We train two layers for 150 steps on 100, 1,000 or 10,000
-# rows, with the same validation rows. Both losses are measured without dropout.
-
-# %%
-shape = dict(n_layers=2, steps=150, batch_size=32, max_rows=10_000, eval_problems=0)
-shape |= dict(ring_questions=1, grad_accum=1, eval_every=150)
-data = to_data.load_data(configs.make("laptop", **shape)[1], 58)
-final, table = {}, []
-for n in (100, 1_000, 10_000):
-    for seed in (0, 1):
-        part = dataclasses.replace(data, train=tuple(x[:n] for x in data.train))
-        m, t = configs.make("laptop", **shape, seed=seed)
-        end = running.train(m, t, part, quiet=True).log[-1]
-        final.setdefault(n, []).append((end["train_loss_eval"], end["val_loss"]))
-    shown = (f"{a:.2f}, {b:.2f}" for a, b in final[n])
-    table.append([f"{n:,}", f"{150 * 32 / n:.1f}", *shown])
-widgets.table(["rows", "passes", "seed 0: train, validation", "seed 1"], table)
-
-# %%
-figure, axes = plt.subplots(figsize=(4.6, 3.2))
-for number, name in enumerate(("rows trained on", "new rows")):
-    for seed in (0, 1):
-        y = [final[n][seed][number] for n in final]
-        axes.plot(list(final), y, "os"[number] + "-", color=f"C{number}")
-    place = dict(xytext=(24, -3) if number == 0 else (7, 0), textcoords="offset points")
-    axes.annotate(name, (100, final[100][0][number]), color=f"C{number}", **place)
-axes.set(xscale="log", xlabel="rows in the training data", ylim=(-0.06, 1.45))
-axes.set_xticks(list(final), [f"{n:,}" for n in final])
-axes.set_ylabel("loss after 150 steps\n(nats per token of the answer)")
-times = min(b / a for a, b in final[100])
-axes.set_title(f"trained on 100 rows, the loss on new rows\nis {int(times)} times as high or more")
-plt.show()
-
-# %% [markdown]
-# What to see: with 100 rows the loss on them is lowest and the loss on new rows highest: that is a
-# lack of data. From 1,000 rows on the lines nearly meet. There are n = 2 seeds, one line each.
+# tell that, and LLmini's do not: its validation loss still falls in the last pass. What a lack of
+# data looks like is in [the same text, twenty times](7_equal_time.md#the-same-text-twenty-times):
+# with fewer texts, read more often, the loss on new text turns and rises.
 
 # %%
 whole = {name: next(iter(runs.values()))["params_total"] for name, runs in changed.items()}
@@ -548,12 +427,9 @@ assert (n_held, again) == (113, 112) and corpus["table"]["gsm8k"]["tokens"] == 4
 assert corpus["table"]["commonsense_qa"]["tokens"] == 150_470
 assert corpus["table"]["arc_challenge"]["tokens"] == 28_217
 assert texts == short + long and round(tokens / (256 * chunks), 3) == 0.34
-assert 0.3 < filled["padded"] < 0.42 and filled["packed"] == 1
 assert sum(steps) < 0 < text[0] - text[1]
 assert steps[0] + 6.205 / 4.303 * steps[1] > 0  # t of 97.5 % against 95 %, n = 3
 assert 0.6 < 20 * sizes["c"]["total"] / 1e9 < 0.7 and 1.1 < 20 * sizes["a"]["total"] / 1e9 < 1.2
-assert all(b > 3 * a and b > 1 for a, b in final[100])
-assert all(abs(b - a) < 0.1 for n in (1_000, 10_000) for a, b in final[n])
 
 # %% tags=["hide", "wrong"]
 widgets.wrong("llmini")
@@ -561,8 +437,18 @@ widgets.wrong("llmini")
 # %% [markdown]
 # ## Exercises
 #
-# 1. (Medium, 10 minutes.) With which `block_size`, to the nearest 8, would padded blocks of the
-#    rows above be half full? The long rows count, too. Guess first, from the mean length of a row.
+# 1. (Medium, 10 minutes.) Here are 1,900 problems, and a hundred long rows of five problems each.
+#    With which `block_size`, to the nearest 8, would padded blocks of them be half full? Guess
+#    first, from the mean length of a row.
+
+# %%
+problems = md.embedded_rows(2400)
+words = ("".join(text for text, _ in tokenizing.segments(row)) for row in problems)
+tokenizer = tokenizing.load_tokenizer("embedded", words)
+parts_of = [tokenizing.segments(row, tokenizer) for row in problems]
+encoded = list(md.encode(parts_of, tokenizer))
+fives = [encoded[i : i + 5] for i in range(1900, 2400, 5)]
+rows = encoded[:1900] + [[sum(part, []) for part in zip(*five)] for five in fives]
 
 # %% tags=["exercise"]
 half_full = ...
@@ -611,7 +497,3 @@ print(f"C with width {wider.d_model}: {counted['total']:,} parameters,", end=" "
 print(f"{100 * outside:.0f} % outside")
 assert half_full == 80 and round(outside, 2) == 0.72
 assert wider.d_model > registry.configs("llmini-a")[0].d_model
-
-# %% [markdown]
-# 3. (Medium, 15 minutes.) To run: train on 1,000 rows for more steps, until the loss on them and
-#    the loss on new rows part. How many passes does that take? Compare with 100 rows.

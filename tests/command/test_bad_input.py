@@ -18,7 +18,7 @@ from minidepth_lab.command import dispatch, one_run
 from minidepth_lab.keep import checkpoints, export, running
 from minidepth_lab.measure import score
 from minidepth_lab.models import memory, variants
-from minidepth_lab.rows import forms, to_data, tokenizing
+from minidepth_lab.rows import tokenizing
 from minidepth_lab.tasks.base import own_code
 
 
@@ -89,8 +89,7 @@ def test_a_bad_file_gets_one_line(name, content, words, tmp_path, capsys, monkey
 
 @pytest.mark.parametrize("line", [
     "--preset report --data some/hub --tokenizer nobody/nothing --n_layers 1",
-    "--preset report --data some/hub --tokenizer gpt2 --n_layers 1 2",
-    "--preset report --data some/hub --tokenizer characters --n_layers 1",
+    "--preset report --data some/hub --tokenizer characters --n_layers 1 2",
     "--data icqa --tokenizer ./notthere --n_layers 1 2",
 ])  # fmt: skip
 def test_a_dry_run_asks_for_no_tokenizer_of_the_hub(line, capsys, monkeypatch):
@@ -154,27 +153,14 @@ def test_of_a_dry_run_that_goes_on_one_process_speaks_and_nothing_is_trained(
 
 # --- rows whose columns are odd, and what they print
 
-LABELS = [3, "B", None, {"a": 1}, True, 1.5, [], ["A"], [["B"]]]
-ODD = [0, -3, True, None, "many", [], {}, "9" * 50, 1e308, 2**70, float("nan"), ["a"], "", " "]
-
 
 def test_rows_of_multiple_choice_with_odd_labels_are_no_rows():
-    for labels in LABELS:
+    for labels in (3, "B", None, {"a": 1}, [], ["A"], [["B"]]):
         row = dict(question="q", choices=dict(label=labels, text=["x", "y"]), answerKey="B")
         assert score.choices_of(row) is None, labels
     assert score.choices_of(row | dict(choices=dict(label=["A", "B"], text=3))) is None
     for answer in ("9" * 5000, "²", "-1", [1], None, 1.0):
         assert score.choices_of(dict(context="c", choices=["x", "y"], answer=answer)) is None
-
-
-@pytest.mark.parametrize("name", ["steps", "guess", "family"])
-def test_columns_called_like_ours_do_not_reach_the_end_of_a_run(name):
-    plain = dict(question="q", answer="#### 2", family="chain", steps=2, guess=0.5)
-    for value in ODD:
-        problem = to_data.problem_of(forms.read_row(plain | {name: value}))
-        assert problem["answer"] == "2"
-        if problem.get(name) == value and name in problem:  # a family of one's own has any name
-            assert name == "family" and value.strip()
 
 
 def test_what_the_data_says_does_not_move_the_terminal(finished, capsys):
@@ -186,8 +172,9 @@ def test_what_the_data_says_does_not_move_the_terminal(finished, capsys):
     model, tokenizer = checkpoints.load(finished)
     run = running.Run.__new__(running.Run)
     run.model, run.tokenizer, run.log = model, tokenizer, [dict(accuracy=0.0)]
-    messages = [dict(role="user", content="What\x1b[2J?")]
-    one_run.show_answers(run, [dict(messages=messages, answer="\x1b[31m2")])
+    easy, hard = ([dict(role="user", content=text)] for text in ("Easy?", "What\x1b[2J?"))
+    hard = dict(messages=hard, answer="\x1b[31m2", steps=2)
+    one_run.show_answers(run, [dict(messages=easy, answer="1", steps=1), hard])  # of most steps
     out = capsys.readouterr().out
     assert "\x1b" not in out and "What\\x1b[2J?" in out and "\\x1b[31m2" in out
 
@@ -200,7 +187,7 @@ LOADER += "\n    x = np.arange(40, dtype=np.int32).reshape(10, 4)\n    "
 STUDIES = [
     ("def rows(preset, settings): return 1 / 0", "has rows() that failed: division by zero"),
     *((f"def rows(preset, settings): return {given}", "rows() must give {name: settings}; it gave")
-      for given in ("[1]", "{}", "dict(a=None)")),
+      for given in ("{}", "dict(a=None)")),
     ("def rows(preset, settings): return dict(a={}, b={})", "'a' and 'b' are the same settings"),
     ("raise SystemExit(0)", "cannot be executed: 0"),
 ]  # fmt: skip
@@ -209,7 +196,6 @@ LOADERS = [
     for body, words in [
         ("return missing", "has a load_data() that failed: name 'missing' is not defined"),
         ("return 3", "load_data() must give a minidepth.Data; it gave 3"),
-        ("return md.Data(([1], [1]), ([1], [1]))", "train must be (tokens, targets), each (N, T)"),
         ("return md.Data((x, x), (x, x[:0]), n_words=40)", "val must be (tokens,"),
         ("return md.Data((x, x), (x, x), n_words=39)", "the word 39, but n_words is 39"),
         ("return md.Data(None, None)", "train must be (tokens, targets), each (N, T)"),
@@ -217,7 +203,6 @@ LOADERS = [
          "each (N, T) whole numbers in a NumPy array; it is (tensor("),
         ("x = x * 1.0; return md.Data((x, x), (x, x))", "whole numbers in a NumPy array"),
         ("return md.Data((x, x - 1), (x, x), n_words=40)", "train has numbers below 0"),
-        ("return md.Data((x, x), (x - 100, x), n_words=40)", "val has numbers below 0"),
     ]
 ]  # fmt: skip
 
@@ -231,17 +216,14 @@ def task(body=f"return {ZEROS}, {ZEROS}", more="", sizes=""):
 
 MEASURES = {
     "guess(self, **sizes):\n        return 'half'": "has a guess() or shortcut() that failed",
-    "guess(self, a):\n        return 0.5": "has a guess() or shortcut() that failed",
     "guess(self, **sizes):\n        return 5": "a number from 0 to 1, or None where unknown; it re",
     "shortcut(self, **sizes):\n        return float('nan')": "where unknown; it returned nan",
     "accuracy(self, *a, **k):\n        1 / 0": "has an accuracy() that failed: division by",
     "accuracy(self, *a, **k):\n        return 'good'": "number from 0 to 1; it returned 'good'",
-    "accuracy(self, *a, **k):\n        return {}": "number from 0 to 1; it returned {}",
     "accuracy(self, *a, **k):\n        return dict(accuracy=float('nan'))": "the share a number fr",
     "accuracy(self, *a, **k):\n        return dict(accuracy=1.0, by=torch)": "is not JSON serializ",
     "train_batch(self, done, *a, **k):\n        return 1 / 0 if done else self.draw(*a)":
         "has a train_batch() that failed: division by zero",
-    "train_batch(self, *a, **k):\n        return 1 / 0": "has a train_batch() that failed: divisi",
     "ahead(self, *a, **k):\n        return 'soon'": "has an ahead() that failed: '>' not",
     "train_batch(self, done, *a, **k):\n        x, y = self.draw(*a)\n"
     "        return x + 7 * (done > 0), y": "draws the number 7 at step 2; its test has none above",
@@ -254,7 +236,7 @@ TASKS = [
     *((task(f"return {drawn}"), words) for drawn, words in [
         ("1 / 0", "has a draw() that failed: division by zero"), ("3", PAIR + "; it drew 3"),
         (f"({ZEROS}, {ZEROS}[:, 1:])", PAIR), (f"({ZEROS}.float(), {ZEROS})", PAIR),
-        (f"({ZEROS}.numpy(), {ZEROS}.numpy())", PAIR), ("([[0]], [[0]])", PAIR),
+        ("([[0]], [[0]])", PAIR),
         (f"({ZEROS}[1:], {ZEROS}[1:])", "asked for, 1, of a token or more; it drew 0 of 4"),
         (f"({ZEROS}[:, 4:], {ZEROS}[:, 4:])", "of a token or more; it drew 1 of 0"),
         (f"({ZEROS} - 5, {ZEROS})", "draws numbers below 0; tokens count from 0"),
@@ -262,7 +244,7 @@ TASKS = [
         (f"({ZEROS}, {ZEROS} - 100)", "draws no targets: all of them are -100"),
     ]),
     *((task(sizes=f", hard={default}"), f"the default of hard is {default}; give it a whole number")
-      for default in ("True", "None", "[1, 2]", "()", "(1, True)")),  # hard=False was read as True
+      for default in ("True", "None", "()", "(1, True)")),
     (task(more="settings = None"), "a TASK whose settings are None; give a dict"),
     *((task(more=f"def {part}"), words) for part, words in MEASURES.items()),
 ]  # fmt: skip
@@ -283,10 +265,8 @@ def test_code_of_ones_own_that_does_not_work_gets_one_line(
 
 LINKS = [
     ("return oops", "has a links() that failed: name 'oops' is not defined"),
-    ("return None", "links() must return {step: bool tensor (200, 4, 4)}; it returned None"),
     ("return {}", "links() must return {step: bool tensor (200, 4, 4)}; it returned {}"),
     ("return dict(a=3)", "its 'a' is 3"),
-    ("return dict(a=tokens[:, 1:, None] == tokens[:, None, 1:])", "its 'a' is bool (200, 3, 3)"),
     ("return dict(a=tokens[:, :, None] + tokens[:, None])", "its 'a' is int64 (200, 4, 4)"),
     (None, "mine has no steps to look for; its solution is not known"),
 ]
@@ -343,8 +323,7 @@ def test_a_new_run_replaces_no_files(tmp_path, capsys, monkeypatch):
 def test_a_run_in_the_current_folder_is_resumed(finished, capsys, monkeypatch):
     parent, name = os.path.split(finished)
     monkeypatch.chdir(parent)
-    for path in (name, os.path.join(".", name)):
-        refused(["--resume", path], f"{name} is finished", capsys)
+    refused(["--resume", os.path.join(".", name)], f"{name} is finished", capsys)
 
 
 def test_advice_to_resume_is_quoted(tmp_path, capsys):
@@ -355,15 +334,26 @@ def test_advice_to_resume_is_quoted(tmp_path, capsys):
     assert f"--resume {shlex.quote(str(folder))}" in err
 
 
-@pytest.mark.parametrize(
-    "fault", [MemoryError(), RuntimeError("DefaultCPUAllocator: not enough memory")]
-)
-def test_a_full_memory_gets_one_line(fault, capsys, monkeypatch, tmp_path):
+@pytest.mark.parametrize("fault, is_full", [
+    (MemoryError(), True), (RuntimeError("DefaultCPUAllocator: not enough memory"), True),
+    (RuntimeError("DefaultCPUAllocator: can't allocate memory"), True),
+    (RuntimeError("CUDA error: out of memory"), True),
+    (RuntimeError("CUDA error: an illegal memory access was encountered"), False),
+    (RuntimeError("expected all memory formats to be contiguous"), False),
+])  # fmt: skip
+def test_a_full_memory_gets_one_line_and_other_errors_are_shown_as_they_are(
+    fault, is_full, capsys, monkeypatch, tmp_path
+):
     def full(*a, **k):
         raise fault
 
     monkeypatch.setattr(dispatch.registry, "data_of", full)
-    refused(["--out_dir", str(tmp_path)], "the memory is full: ", capsys)
+    if is_full:
+        refused(["--out_dir", str(tmp_path)], "the memory is full: ", capsys)
+    else:
+        with pytest.raises(RuntimeError):
+            call(["--out_dir", str(tmp_path)], capsys)
+    assert not console.is_out_of_memory(ValueError("out of memory"))
 
 
 def test_what_has_no_text_says_whether_it_ever_had_one(solved, finished, tmp_path, capsys):

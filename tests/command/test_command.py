@@ -21,15 +21,15 @@ from conftest import call
 from minidepth_lab import studies
 from minidepth_lab.base import configs
 from minidepth_lab.command import dispatch, flags, one_run, sample
-from minidepth_lab.keep import checkpoints, registry, trackers
+from minidepth_lab.keep import registry, running
 from minidepth_lab.measure import sampling
-from minidepth_lab.models import compiling
+from minidepth_lab.models import variants
 from minidepth_lab.rows import hub
 from minidepth_lab.studies import heads
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TINY = "--n_layers 1 --d_model 16 --n_heads 2 --d_ff 32 --steps 12 --warmup_steps 2 --eval_every 5"
-TINY += " --batch_size 4 --eval_blocks 8 --max_rows 300 --eval_problems 12 --watch_problems 3"
+TINY += " --batch_size 4 --eval_blocks 8 --max_rows 300 --eval_problems 4 --watch_problems 1"
 
 
 def run(arguments, **options):
@@ -59,14 +59,11 @@ def test_the_main_job(tmp_path, monkeypatch, capsys):
     logged = [re.fullmatch(LINE, line) for line in lines if line.startswith("epoch")]
     assert [m[1] for m in logged] == ["1", "5", "10", "12"]
     assert max(len(m[0]) for m in logged) <= 80
-    last = [
-        i
-        for i, line in enumerate(lines)
-        if re.fullmatch(r"Done\. Final train loss: \d+\.\d{4} \| total time \d+s", line)
-    ]
-    rest = "\n".join(lines[last[0] + 1 :])
+    done_line = r"Done\. Final train loss: \d+\.\d{4} \| total time \d+s"
+    (last,) = (i for i, line in enumerate(lines) if re.fullmatch(done_line, line))
+    rest = "\n".join(lines[last + 1 :])
     assert "held-out problem: " in rest and "right answer: " in rest
-    assert re.search(r"answer accuracy \d\.\d{3} on 12 held-out problems, guessing 0\.\d{3}", rest)
+    assert re.search(r"answer accuracy \d\.\d{3} on 4 held-out problems, guessing 0\.\d{3}", rest)
     folder = next((tmp_path / "runs").iterdir())
     names = {"config.json", "log.jsonl", "model.safetensors", "state.pt", "tokenizer", "curve.png"}
     assert names == set(os.listdir(folder)) - {".lock"}
@@ -88,7 +85,7 @@ def test_the_main_job(tmp_path, monkeypatch, capsys):
     assert said.returncode == 0 and said.stderr == ""
 
 
-LONGER = TINY.replace("--steps 12", "--steps 200").replace("--eval_every 5", "--eval_every 20")
+LONGER = TINY.replace("--steps 12", "--steps 80").replace("--eval_every 5", "--eval_every 20")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="POSIX signals")
@@ -98,16 +95,16 @@ def test_ctrl_c_saves_and_the_run_goes_on(tmp_path, capsys):
     lines = []
     for line in process.stdout:
         lines.append(line)
-        if " step 20/200 " in line:
+        if " step 20/80 " in line:
             process.send_signal(signal.SIGINT)
     assert process.wait() == 130
     advice = re.fullmatch(r"Stopped after step (\d+); go on with: python (.*)\n", lines[-1])
-    assert 20 <= int(advice[1]) < 200
+    assert 20 <= int(advice[1]) < 80
     assert (tmp_path / "cut" / "curve.png").exists()
     code, _, err = call(advice[2].removeprefix("train.py ") + " --device cpu", capsys)
     assert code == 0, err  # wherever it began
     log = [json.loads(line) for line in open(tmp_path / "cut" / "log.jsonl")]
-    assert [row["step"] for row in log] == [1, *range(20, 201, 20)]
+    assert [row["step"] for row in log] == [1, 20, 40, 60, 80]
 
 
 @pytest.mark.parametrize(
@@ -261,25 +258,12 @@ def test_a_curve_that_cannot_be_drawn_takes_nothing_with_it(tmp_path, capsys, mo
     assert err == "train.py: curve.png could not be drawn: division by zero\n"
 
 
-def test_a_prompt_that_fills_the_block_is_refused(finished, capsys):
-    room = checkpoints.read_config(finished)[0].block_size - 1
-    code, out, err = call(f"--sample {finished} --prompt {'ab,' * room}", capsys)
-    assert code == 2 and out == "" and f"this model reads at most {room} and" in err
-
-
 def test_a_prompt_may_leave_one_place():
     config = configs.ModelConfig(block_size=8)
     sample.check_room(config, [0] * 7)
     with pytest.raises(ValueError, match="makes 8 tokens; this model reads at most 7"):
         sample.check_room(config, [0] * 8)
     sample.check_room(configs.ModelConfig(block_size=8, position="rotary"), [0] * 8)
-
-
-def test_own_data_trains_with_one_flag(tmp_path, jsonl, capsys):
-    rows = [dict(question=f"What is {i} plus 1?", answer=f"#### {i + 1}") for i in range(99)]
-    code, out, err = call(f"--data {jsonl(rows)} {TINY} --loss_on all --out_dir {tmp_path}", capsys)
-    assert code == 0, err
-    assert "94 rows, 5 held out" in out and "held-out problem: What is" in out
 
 
 def test_help_lists_every_setting_with_its_default(capsys):
@@ -303,19 +287,6 @@ def test_what_a_terminal_cannot_show_is_shown_as_escapes_at_once(finished, monke
             assert stream.getvalue() == "schön\n"
         else:
             assert stream.buffer.getvalue() == rb"sch\xf6n" + b"\n"
-
-
-def test_what_this_machine_lacks_is_told_in_a_dry_run_too(finished, capsys, monkeypatch):
-    def lacks(t):
-        raise ValueError("there is no compiler")
-
-    monkeypatch.setattr(trackers, "PACKAGES", dict(wandb="no_such_package"))
-    monkeypatch.setattr(compiling, "check_compile", lacks)
-    for run in ("--preset laptop", f"--resume {finished} --steps 20"):
-        code, _, err = call(f"{run} --report_to wandb --dry_run", capsys)
-        assert code == 2 and "--report_to wandb is not installed: pip install no_such_" in err
-    code, _, err = call("--preset laptop --compile --dry_run", capsys)
-    assert code == 2 and "there is no compiler" in err
 
 
 READ = """
@@ -346,3 +317,82 @@ def test_a_long_list_by_value_is_told_in_part():
     many = {str(n): n / 100 for n in range(1, 101)}
     told = "1 0.010, 2 0.020, 4 0.040, 8 0.080, 16 0.160, 32 0.320, 64 0.640, 100 1.000"
     assert one_run.listed(many, 3) == told
+
+
+# ---------- how it begins and ends ----------
+
+SMALL = "--preset laptop --n_layers 1 --d_model 16 --n_heads 2 --steps 4 --warmup_steps 1 "
+SMALL += "--max_rows 60 --ring_questions 1 --eval_blocks 4 --watch_problems 0"
+
+
+def tiny_run(tmp_path, flags):
+    return train.main([*SMALL.split(), "--out_dir", str(tmp_path), *flags.split()])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+def test_a_run_that_has_diverged_ends_with_1_and_one_that_was_stopped_with_130(
+    tmp_path, monkeypatch, capsys
+):
+    def diverge(*_, **__):
+        raise md.Diverged("the gradient was infinite")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "train", diverge)
+        assert tiny_run(tmp_path, "--name diverged") == 1
+    assert capsys.readouterr().err == "train.py: the gradient was infinite\n"
+
+    real = variants.GPT.forward
+
+    def told_to_stop(self, *arguments, **options):
+        if self.training:
+            os.kill(os.getpid(), signal.SIGINT)
+        return real(self, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(variants.GPT, "forward", told_to_stop)
+        # in the background of a shell Ctrl-C is ignored, and would be here, too
+        patch.setattr(signal, "getsignal", lambda number: signal.default_int_handler)
+        assert tiny_run(tmp_path, "--name stopped --eval_problems 0 --grad_accum 1") == 130
+    folder = tmp_path / "stopped"
+    assert "go on with: " in capsys.readouterr().out
+    assert train.main(["--resume", f"{folder}{os.sep}"]) == 0  # as a shell completes it
+    assert train.main(["--resume", str(folder)]) == 2
+    assert sorted(os.listdir(tmp_path)) == ["stopped"]
+
+
+def test_a_run_whose_disk_is_read_only_is_not_resumed(finished, monkeypatch, capsys):
+    def refuse(dir):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+    assert train.main(["--resume", finished, "--steps", "20", "--dry_run"]) == 2
+    said = f"--resume {finished}: nothing can be written in {finished} (Read-only file system)"
+    assert said in capsys.readouterr().err
+
+
+def test_a_new_run_makes_its_tokenizer_anew_though_one_lies_where_it_will_be(
+    finished, tmp_path, monkeypatch, capsys
+):
+    """Of a run that died before it began, with other settings maybe."""
+    shutil.copytree(os.path.join(finished, "tokenizer"), tmp_path / "run" / "tokenizer")
+
+    def load_data(t, block_size, tokenizer=None):
+        raise ValueError(f"the tokenizer is {tokenizer}")
+
+    monkeypatch.setattr(dispatch.registry, "data_of", load_data)
+    assert tiny_run(tmp_path, "--name run") == 2
+    assert capsys.readouterr().err == "train.py: the tokenizer is None\n"
+    assert train.main(["--resume", finished, "--steps", "20"]) == 2
+    assert os.path.join(finished, "tokenizer") in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flags, how", [
+    ("", dict(temperature=0)), ("--max_new_tokens 5", dict(max_new_tokens=5)),
+    ("--temperature 2", dict(temperature=2.0, seed=0, top_k=None)),
+    ("--temperature 0.5 --seed 3 --top_k 7", dict(temperature=0.5, seed=3, top_k=7)),
+])  # fmt: skip
+def test_the_flags_of_sample_reach_the_model(finished, capsys, monkeypatch, flags, how):
+    asked = []
+    monkeypatch.setattr(sampling, "answer_texts", lambda *_, **given: asked.append(given) or ["x"])
+    assert call(f"--sample {finished} --prompt x {flags}", capsys)[0] == 0
+    assert how.items() <= asked[0].items()

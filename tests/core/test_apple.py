@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 import minidepth as md
 from minidepth_lab.base import machine
@@ -64,16 +65,24 @@ def test_attention_takes_its_readable_form(model, monkeypatch):
     x = torch.randn(2, 5, 32)
 
     def readable(q, k, v, scale, p, window):
-        calls.append(q.shape)
+        calls.append((*q.shape, p))
         return torch.zeros(q.shape), None
 
     monkeypatch.setattr(fast, "readable_attention", readable)
     attention(x)
     assert not calls  # without dropout a CPU takes the fused one
     attention(x.as_subclass(OnMPS))
-    assert calls == [(2, 4, 5, 8)]
-    attention = model(dropout=0.5).train().blocks[0].attn
+    assert calls.pop() == (2, 4, 5, 8, 0.0)
+    attention, told = model(dropout=0.5).train().blocks[0].attn, []
+
+    def fused(q, k, v, dropout_p, **how):
+        told.append(dropout_p)
+        return torch.zeros(q.shape)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", fused)
+    monkeypatch.setattr(fast, "dropout", lambda y, p, training=True: y)
     attention(x.as_subclass(OnCUDA))  # on which the fused one is fast with dropout, too
-    assert len(calls) == 1
-    attention(x)
-    assert len(calls) == 2
+    attention.eval()(x.as_subclass(OnCUDA))
+    assert told == [0.5, 0.0] and not calls
+    attention.train()(x)
+    assert calls == [(2, 4, 5, 8, 0.5)]

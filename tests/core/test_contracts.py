@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 
 import minidepth as md
+from conftest import same_weights
 from minidepth_lab.base import configs
 from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.keep.folder import CarefulFolder
@@ -134,8 +135,7 @@ def test_a_run_on_any_data_goes_on_where_it_was_stopped(made, name):
     for row, other in zip(whole.log, again.log, strict=True):
         own = dict(seconds=row["seconds"], tokens_per_second=row["tokens_per_second"])
         assert other | own == row
-    for key, weight in whole.model.state_dict().items():
-        assert torch.equal(weight, again.model.state_dict()[key]), key
+    assert same_weights(whole.model, again.model)
 
 
 # ---------- Folder ----------
@@ -272,8 +272,7 @@ def test_each_record_is_told_once_in_order_and_stop_is_asked_after_each_step(tmp
     again, rest = md.train(m, t, plain, folder, resume=True, on_log=told.append)
     assert [record["train_loss"] for record in rest] == [record["train_loss"] for record in log]
     assert told == rest[len(part) :]  # what was told before is not told again
-    for key, weight in model.state_dict().items():
-        assert torch.equal(weight, again.state_dict()[key])
+    assert same_weights(model, again)
     # the laboratory's: a tracker is told the same
     m, t = configs.make("laptop", **SMALL, block_size=80, out_dir=str(tmp_path), name="lab")
     seen = []

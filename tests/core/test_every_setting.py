@@ -1,8 +1,8 @@
 """No setting of the model or its training is ignored: each changes what a short run comes to."""
 
 import pytest
-import torch
 
+from conftest import same_weights
 from minidepth_lab.base import configs
 from minidepth_lab.keep import running
 from settings_changed import COMPUTING, MEASURING, OTHER_WEIGHTS, TRAINING
@@ -30,17 +30,13 @@ def trained(data, tmp_path_factory):
     return train
 
 
-def same(a, b):
-    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
-
-
 @pytest.mark.parametrize("name", TRAINING)
 def test_a_setting_of_the_training_changes_its_weights(trained, name):
     plain, changed = trained()[0], trained(**{name: TRAINING[name]})[0]
     assert {key: w.shape for key, w in plain.items()} == {
         key: w.shape for key, w in changed.items()
     }
-    assert not same(plain, changed)
+    assert not same_weights(plain, changed)
 
 
 @pytest.mark.parametrize("name", OTHER_WEIGHTS)
@@ -53,7 +49,7 @@ def test_a_setting_of_the_model_changes_which_weights_it_has(trained, name):
 @pytest.mark.parametrize("name", MEASURING | COMPUTING)
 def test_how_a_run_is_measured_and_computed_does_not_change_its_weights(trained, name):
     changes = MEASURING | COMPUTING
-    assert same(trained()[0], trained(**{name: changes[name]})[0])
+    assert same_weights(trained()[0], trained(**{name: changes[name]})[0])
 
 
 def test_what_is_measured_is_what_was_asked_for(trained):

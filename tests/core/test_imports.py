@@ -1,4 +1,5 @@
-"""Who imports whom, read from the syntax trees: imports within functions count as well."""
+"""Who imports whom, read from the syntax trees: imports within functions count as well; and that
+what a reader imports says of what type its arguments and results are."""
 
 import ast
 import graphlib
@@ -48,18 +49,13 @@ def graph(folder):
     return edges
 
 
-def check_no_cycle(folder):
-    """AssertionError for a package whose modules import one another in a circle."""
-    try:
-        list(graphlib.TopologicalSorter(graph(folder)).static_order())
-    except graphlib.CycleError as error:
-        pytest.fail(f"imports in a circle: {' → '.join(error.args[1])}")
-
-
 def test_the_laboratory_has_no_import_cycle():
     edges = graph(LAB)
     assert len(edges) > 30 and sum(map(len, edges.values())) > 60
-    check_no_cycle(LAB)
+    try:
+        list(graphlib.TopologicalSorter(edges).static_order())
+    except graphlib.CycleError as error:
+        pytest.fail(f"imports in a circle: {' → '.join(error.args[1])}")
 
 
 # ---------- one way: tutorials → laboratory and site → minidepth ----------
@@ -74,12 +70,9 @@ def ours(path):
 SITE = {path.stem for folder in (DOCS, DOCS / "site") for path in folder.glob("*.py")}
 
 
-def test_the_laboratory_imports_minidepth_alone():
+def test_the_laboratory_imports_minidepth_alone_and_no_page_the_command():
     for path in module_names(LAB):
         assert not ours(path) & ({"train"} | SITE), path
-
-
-def test_tutorials_and_the_site_do_not_import_the_command():
     for path in [*DOCS.glob("tutorials/*.py"), *DOCS.glob("*.py"), *DOCS.glob("site/*.py")]:
         assert "train" not in ours(path), path
 
@@ -114,3 +107,22 @@ def test_every_task_and_study_is_found_from_its_file():
     for preset in registry.offering("preset"):
         owner = preset.partition("-")[0]
         assert owner in studies or owner == "tasks", preset
+
+
+TYPED = """tasks/__init__ measure/results measure/judge measure/inspect measure/score show/figures
+show/report keep/export measure/walk_by_hand rows/files show/runs keep/registry show/attention"""
+
+
+@pytest.mark.parametrize("path", [ROOT / "minidepth.py", *(LAB / f"{n}.py" for n in TYPED.split())])
+def test_public_functions_and_methods_say_of_what_type_all_is(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    scopes = [tree, *(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name[0] != "_")]
+    for scope in scopes:
+        for node in scope.body:
+            name = getattr(node, "name", "_")
+            if not isinstance(node, ast.FunctionDef) or name.startswith("_") and name != "__init__":
+                continue
+            a = node.args
+            given = [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]
+            without = {each.arg for each in given if each.annotation is None} - {"self", "cls"}
+            assert node.returns is not None and not without, (name, without)

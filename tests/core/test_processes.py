@@ -5,11 +5,9 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
-import time
 import types
 
 import pytest
@@ -20,7 +18,7 @@ import ranks
 import train
 from conftest import log_of, made_once
 from minidepth_lab.base import configs, machine, processes
-from minidepth_lab.keep import checkpoints
+from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.models import variants
 from minidepth_lab.rows import to_data
 
@@ -140,6 +138,32 @@ def test_shared_weights_and_layers_computed_twice_give_what_copies_give_with_dro
     assert largest_difference(model.state_dict(), first["shared"]["weights"]) == 0
 
 
+def test_layers_computed_twice_with_dropout_change_nothing_for_two_processes(two):
+    """DistributedDataParallel hooks into the way back, on which the layers are computed again; in
+    looped layers each weight has two gradients."""
+    _, _, (first, _) = two
+    assert first["twice"]["losses"] == pytest.approx(first["dropout"]["losses"], rel=1e-5)
+
+
+def test_a_stop_asked_of_one_process_stops_both_after_the_same_step(two):
+    folder, _, found = two
+    assert [each["asked"] for each in found] == [2, 2]
+    m, t = checkpoints.read_config(folder / "two" / "stopped")
+    whole = log_of(folder / "two" / "dropout")
+    assert [row["step"] for row in log_of(folder / "two" / "stopped")] == [1, 2]
+    with ranks.replaced(make_optimizer=ranks.sgd):
+        run = running.train(m, t, resume=True)
+    assert [row["step"] for row in run.log] == [1, 2, 3]
+    assert [row["val_loss"] for row in run.log[:2]] == [row["val_loss"] for row in whole[:2]]
+
+
+def test_two_processes_end_early_together(two):
+    folder = two[0] / "two" / "early"
+    log = log_of(folder)
+    assert [row["step"] for row in log] == [1, 2] and log[-1]["ended_early"]
+    assert checkpoints.describe_weights(str(folder)).count("of step 1,") == 1
+
+
 # ---------- the command ----------
 
 
@@ -228,33 +252,6 @@ def test_a_dead_process_ends_the_other_with_a_message_and_one_process_goes_on(tw
     same_losses(log_of(folder / "killed"), log_of(folder / "one"))
 
 
-@pytest.mark.skipif(os.name != "posix", reason="there is no SIGTERM here")
-def test_a_process_that_waits_for_another_one_ends_when_it_is_told(tmp_path):
-    """The other may never come, and PyTorch waits half an hour for it: at a port that listens."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        place = free.getsockname()
-    told = dict(RANK="0", WORLD_SIZE="2", MASTER_ADDR=place[0], MASTER_PORT=str(place[1]))
-    command = [sys.executable, "-u", os.path.join(ROOT, "train.py"), "--preset", "laptop"]
-    command += ["--max_rows", "60", "--out_dir", str(tmp_path), "--name", "a"]
-    environment = os.environ | told | dict(OMP_NUM_THREADS="1")
-    listening = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # noqa: E731
-    pipes = dict(stdout=subprocess.DEVNULL, preexec_fn=listening)
-    process = subprocess.Popen(command, env=environment, **pipes)
-    try:
-        waits = False
-        while not waits:
-            assert process.poll() is None
-            time.sleep(0.05)
-            with socket.socket() as other:
-                waits = other.connect_ex(place) == 0
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=600) == -signal.SIGINT
-    finally:
-        process.kill()
-    assert os.listdir(tmp_path) == []
-
-
 @pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
 def test_while_processes_meet_ctrl_c_ends_one_that_would_heed_it_and_no_other():
     """Under nohup it is ignored, and stays so; what somebody else has set is theirs."""
@@ -291,6 +288,8 @@ def test_processes_let_go_of_one_another_unless_one_fails(tmp_path, monkeypatch,
     group = torch.distributed
 
     def join(device):
+        if os.name == "posix":  # Ctrl-C ends what would wait for half an hour
+            assert signal.getsignal(signal.SIGINT) == signal.SIG_DFL
         group.init_process_group("gloo", f"file://{tmp_path}/meet", rank=0, world_size=1)
 
     monkeypatch.setattr(md, "processes", lambda: (0, 2))

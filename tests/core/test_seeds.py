@@ -1,6 +1,5 @@
 """The seed decides the weights, the order of the blocks and each step's dropout, each by itself."""
 
-import contextlib
 import dataclasses
 import hashlib
 import itertools
@@ -8,7 +7,7 @@ import itertools
 import pytest
 import torch
 
-from minidepth_lab.base import machine
+from conftest import same_weights
 from minidepth_lab.base.data import Data
 from minidepth_lab.keep import running
 from minidepth_lab.models import variants
@@ -22,9 +21,7 @@ def test_the_weights_are_those_of_a_model_made_with_this_seed(tiny, data):
     for seed in SEEDS:
         run = running.train(*tiny(seed=seed, name=f"seed-{seed}", **STILL), data=data)
         torch.manual_seed(seed)
-        fresh = variants.GPT(run.model.config).state_dict()
-        for name, weight in run.model.state_dict().items():
-            assert torch.equal(weight, fresh[name]), (seed, name)
+        assert same_weights(run.model, variants.GPT(run.model.config)), seed
 
 
 class Noted(Data):
@@ -90,86 +87,3 @@ def test_each_step_of_each_seed_has_a_dropout_of_its_own(tiny, data, monkeypatch
     by_seed = of_each_seed(tiny, data, states)
     assert by_seed["again"] == by_seed["b"]
     assert len({*by_seed["a"], *by_seed["b"], *by_seed["c"]}) == 9
-
-
-class TwoGPUs:
-    """Two GPUs, as far as random numbers go: a generator each, seeded as PyTorch seeds them. In
-    place of nn.DataParallel each half of a batch draws from the generator of its own GPU."""
-
-    def __init__(self, monkeypatch):
-        self.generators = torch.Generator(), torch.Generator()
-        self.current, self.states = 0, []
-        told = dict(
-            device_count=lambda: 2, is_available=lambda: True, device=self.device,
-            default_generators=self.generators, manual_seed=self.seed_one,
-            manual_seed_all=self.seed_all, get_device_name=lambda *_: "none",
-            current_device=lambda: self.current,
-        )  # fmt: skip
-        for name, value in told.items():
-            monkeypatch.setattr(torch.cuda, name, value, raising=False)
-        for which in ("cuda", "accelerator"):  # else a build with CUDA asks for its driver
-            check = f"_{which}_graph_capture_health_check"
-            monkeypatch.setattr(torch.optim.Optimizer, check, lambda self: None, raising=False)
-        kind = type("DataParallel", (Halves,), dict(gpus=self))
-        monkeypatch.setattr(torch.nn, "DataParallel", kind)
-        # all stays on the CPU
-        monkeypatch.setattr(torch.nn.Module, "to", lambda self, *_, **__: self)
-        monkeypatch.setattr(torch.Tensor, "to", stay(torch.Tensor.to))
-        monkeypatch.setattr(machine, "pick_device", lambda *_: torch.device("cuda", 0))
-
-    def seed_all(self, seed):
-        for generator in self.generators:
-            generator.manual_seed(seed)
-
-    def seed_one(self, seed):
-        self.generators[self.current].manual_seed(seed)
-
-    @contextlib.contextmanager
-    def device(self, which):
-        before = self.current
-        self.current = which if isinstance(which, int) else which.index or 0
-        yield
-        self.current = before
-
-
-def stay(to):
-    """Tensor.to() that goes to no GPU."""
-
-    def moved(self, *arguments, **options):
-        if arguments and isinstance(arguments[0], torch.device) and arguments[0].type == "cuda":
-            return self
-        return to(self, *arguments, **options)
-
-    return moved
-
-
-class Halves(torch.nn.Module):
-    """A model whose batches are computed in two halves, each as if on a GPU of its own."""
-
-    gpus = None  # a TwoGPUs
-
-    def __init__(self, module):
-        super().__init__()
-        self.module = module
-
-    def forward(self, tokens, targets):
-        outputs, states = [], []
-        own = torch.get_rng_state()
-        for generator, x, y in zip(self.gpus.generators, tokens.chunk(2), targets.chunk(2)):
-            states.append(generator.get_state())
-            torch.set_rng_state(generator.get_state())
-            outputs.append(self.module(x, y))
-            generator.set_state(torch.get_rng_state())
-        torch.set_rng_state(own)
-        self.gpus.states.append(states)
-        return tuple(torch.cat(parts) for parts in zip(*outputs))
-
-
-def test_the_halves_of_a_batch_on_two_gpus_draw_dropout_of_their_own(tiny, data, monkeypatch):
-    settings = tiny(precision="fp32", dropout=0.3, grad_accum=2, **STILL)
-    with monkeypatch.context() as patch:
-        gpus = TwoGPUs(patch)
-        running.train(*settings, data=data)
-    assert len(gpus.states) == 3 * 2
-    for first, second in gpus.states:
-        assert not torch.equal(first, second)

@@ -3,35 +3,46 @@
 import copy
 import json
 import os
+import pathlib
 
 import pytest
 import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline
 
 import minidepth as md
-from minidepth_lab.keep import export, registry, running
+from minidepth_lab.keep import checkpoints, export, registry, running
 from minidepth_lab.measure import sampling
 
 
-@pytest.mark.parametrize("tied", [True, False])
-def test_transformers_loads_the_export_and_says_the_same(tiny, data, tmp_path, tied):
-    from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline
+@pytest.fixture(scope="module")
+def exported(finished, tmp_path_factory):
+    out = str(tmp_path_factory.mktemp("exported") / "gpt2")
+    export.export_hf(finished, out)
+    return out, AutoModelForCausalLM.from_pretrained(out), AutoTokenizer.from_pretrained(out)
 
-    run = running.train(*tiny(tie_weights=tied), data=data)
-    out = str(tmp_path / "export")
-    export.export_hf(run.dir, out)
-    with open(os.path.join(out, "config.json")) as f:
-        assert json.load(f)["model_type"] == "gpt2"
-    model, tokenizer = AutoModelForCausalLM.from_pretrained(out), AutoTokenizer.from_pretrained(out)
+
+def test_transformers_loads_the_export_and_says_the_same(exported, finished, data):
+    out, model, tokenizer = exported
+    assert json.loads(pathlib.Path(out, "config.json").read_text())["model_type"] == "gpt2"
+    ours, _ = checkpoints.load(finished)
     x = torch.tensor([md.prompt_ids(tokenizer, data.problems[0]["messages"])])
-    torch.testing.assert_close(model(x).logits, run.model(x), atol=1e-4, rtol=0)
+    torch.testing.assert_close(model(x).logits, ours(x), atol=1e-4, rtol=0)
     assert tokenizer.get_vocab() == data.tokenizer.get_vocab()
-    ours = sampling.generate(run.model, x, 10, temperature=0)
     theirs = model.generate(x, max_new_tokens=10, do_sample=False, pad_token_id=0)
-    assert torch.equal(ours, theirs)
+    assert torch.equal(sampling.generate(ours, x, 10, temperature=0), theirs)
     with pytest.raises(ValueError, match="is no empty folder"):
-        export.export_hf(run.dir, out)
+        export.export_hf(finished, out)
     text = pipeline("text-generation", model=out, tokenizer=out)("Go", max_new_tokens=2)
     assert text[0]["generated_text"].startswith("Go")
+
+
+def test_a_batch_of_an_export_goes_on_as_its_prompts_alone(exported):
+    _, model, tokenizer = exported
+    prompts, how = ["Go", "Follow a b, b c, c a. Go 2"], dict(max_new_tokens=5, do_sample=False)
+    many = model.generate(**tokenizer(prompts, padding=True, return_tensors="pt"), **how)
+    for prompt, row in zip(prompts, many):
+        alone = model.generate(**tokenizer(prompt, return_tensors="pt"), **how)
+        assert torch.equal(alone[0], row[-alone.size(1) :])
 
 
 @pytest.mark.parametrize("changes, words", [
@@ -51,15 +62,6 @@ def test_what_gpt2_cannot_express_is_refused(model, changes, words):
     assert (theirs.attn_pdrop, theirs.resid_pdrop, theirs.embd_pdrop) == (0.1, 0.3, 0.0)
 
 
-def test_biases_are_exported(model):
-    gpt = model(n_heads=4, bias=True)
-    for name, weight in gpt.named_parameters():
-        if name.endswith("bias"):
-            torch.nn.init.normal_(weight)
-    x = torch.randint(gpt.config.vocab_size, (2, 7))
-    torch.testing.assert_close(export.to_gpt2(gpt)(x).logits, gpt.eval()(x), rtol=1e-4, atol=1e-4)
-
-
 def test_a_gpt2_with_weights_that_are_no_numbers_is_refused(model, tmp_path):
     gpt2 = export.to_gpt2(model(n_heads=4))
     gpt2.transformer.h[0].mlp.c_fc.weight.data[0, 0] = torch.nan
@@ -69,34 +71,22 @@ def test_a_gpt2_with_weights_that_are_no_numbers_is_refused(model, tmp_path):
 
 
 def test_a_depth_task_is_exported_without_a_tokenizer(tmp_path):
-    from transformers import AutoModelForCausalLM
-
-    m, t = registry.configs(
-        "tasks",
-        data="icqa",
-        n_layers=2,
-        d_ff=32,
-        steps=2,
-        warmup_steps=1,
-        out_dir=str(tmp_path / "runs"),
-    )
-    data = registry.data_of(t, m.block_size)
-    run = running.train(m, t, data)
-    out = str(tmp_path / "out")
+    small = dict(n_layers=1, d_ff=32, steps=1, warmup_steps=0, batch_size=4, eval_blocks=3)
+    m, t = registry.configs("tasks", data="icqa", out_dir=str(tmp_path / "runs"), **small)
+    run, out = running.train(m, t, registry.data_of(t, m.block_size)), str(tmp_path / "out")
     export.export_hf(run.dir, out)
-    tokens = torch.tensor(data.val[0][:3]).long()
+    tokens = torch.randint(16, (3, 24))
     theirs = AutoModelForCausalLM.from_pretrained(out)(tokens).logits
     torch.testing.assert_close(theirs, run.model(tokens), atol=1e-4, rtol=0)
     assert not [name for name in os.listdir(out) if "token" in name]
 
 
-def test_a_model_that_gpt2_cannot_be_is_not_exported(tiny, data, tmp_path, monkeypatch):
+def test_a_model_that_gpt2_cannot_be_is_not_exported(finished, tmp_path, monkeypatch):
     """Somebody's own feed-forward part, say, which check_gpt2() does not know of."""
-    run = running.train(*tiny(), data=data)
     monkeypatch.setattr(md.MLP, "forward", lambda self, x: self.out(self.up(x).relu()) + x)
     out = tmp_path / "export"
     with pytest.raises(AssertionError, match="not close"):
-        export.export_hf(run.dir, str(out))
+        export.export_hf(finished, str(out))
     assert not out.exists()
 
 
@@ -116,16 +106,3 @@ def test_an_export_asks_as_training_did_or_refuses(data, tmp_path, of_chats):
     tokenizer.chat_template = "Hi"  # which asks otherwise
     with pytest.raises(ValueError, match="its tokenizer would ask with .* where training had"):
         export.ask_as_trained(tokenizer)
-
-
-def test_a_batch_of_an_export_goes_on_as_its_prompts_alone(tiny, data, tmp_path):
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    out = str(tmp_path / "export")
-    export.export_hf(running.train(*tiny(), data=data).dir, out)
-    model, tokenizer = AutoModelForCausalLM.from_pretrained(out), AutoTokenizer.from_pretrained(out)
-    prompts, how = ["Go", "Follow a b, b c, c a. Go 2"], dict(max_new_tokens=5, do_sample=False)
-    many = model.generate(**tokenizer(prompts, padding=True, return_tensors="pt"), **how)
-    for prompt, row in zip(prompts, many):
-        alone = model.generate(**tokenizer(prompt, return_tensors="pt"), **how)
-        assert torch.equal(alone[0], row[-alone.size(1) :])

@@ -10,8 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-import minidepth as md
-from conftest import call
+from conftest import call, same_weights
 from minidepth_lab.base import configs
 from minidepth_lab.command import one_run, sample
 from minidepth_lab.keep import checkpoints, export, registry, running
@@ -29,26 +28,11 @@ def settings(tmp_path, name, **changes):
     return configs.make("laptop", **SMALL | dict(out_dir=str(tmp_path), name=name) | changes)
 
 
-def same(run, other):
-    weights, others = run.model.state_dict(), other.model.state_dict()
-    return all(torch.equal(weights[key], others[key]) for key in others)
-
-
 def losses(run):
     return [(row["step"], row["lr"], row["train_loss"], row["val_loss"]) for row in run.log]
 
 
 # ---------- longer ----------
-
-
-def test_after_the_fall_the_rate_stays_at_its_floor():
-    t = configs.TrainConfig(steps=20, lr_steps=10, warmup_steps=2, lr=1.0, lr_floor=0.25)
-    short = configs.TrainConfig(steps=10, warmup_steps=2, lr=1.0, lr_floor=0.25)
-    rates = [md.lr_at(step, t) for step in range(20)]
-    assert rates[:10] == [md.lr_at(step, short) for step in range(10)]
-    assert rates[10:] == [0.25] * 10
-    share = configs.TrainConfig(steps=20, lr_steps=10, warmup_steps=0.4, lr=1.0)
-    assert md.lr_at(4, share) == 1.0  # a share of what the rate rises and falls in
 
 
 def test_a_finished_run_goes_on_as_one_that_was_to_be_longer(data, tmp_path):
@@ -57,7 +41,7 @@ def test_a_finished_run_goes_on_as_one_that_was_to_be_longer(data, tmp_path):
     assert results.result(first.dir)["step"] == 6
     longer = settings(tmp_path, "run", steps=10, lr_steps=6)
     run = running.train(*longer, data, resume=True, changed=("steps", "lr_steps"), command="x")
-    assert same(run, whole) and run.finished
+    assert same_weights(run.model, whole.model) and run.finished
     # the end of the first six steps was an evaluation, as it is of the whole
     assert losses(run) == losses(whole)
     config = json.loads((tmp_path / "run" / "config.json").read_text())
@@ -89,7 +73,7 @@ def test_a_run_that_is_killed_right_after_it_was_made_longer_goes_on(data, tmp_p
         running.train(*longer, data, resume=True, changed=("steps", "lr_steps"), stop=stop)
     assert checkpoints.read_state(tmp_path / "run" / "state.pt")["settings"]["train"]["steps"] == 6
     run = running.train(*checkpoints.read_config(str(tmp_path / "run")), data, resume=True)
-    assert same(run, whole)
+    assert same_weights(run.model, whole.model)
 
 
 def test_a_rate_that_has_fallen_to_0_trains_no_longer(data, tmp_path, capsys):
@@ -122,8 +106,7 @@ def test_a_run_begins_with_the_weights_of_another_and_its_words(data, tmp_path, 
     assert code == 0, err
     assert f"weights to begin with: {source.dir}" in out
     model, tokenizer = checkpoints.load(str(tmp_path / "next"))
-    for key, weight in source.model.state_dict().items():
-        assert torch.equal(weight, model.state_dict()[key])
+    assert same_weights(source.model, model)
     assert tokenizer.get_vocab() == source.tokenizer.get_vocab()
     row = results.result(tmp_path / "next")
     assert row["val_loss"] == pytest.approx(source.log[-1]["val_loss"], rel=1e-6)
@@ -143,10 +126,12 @@ def test_a_run_begins_with_the_weights_of_another_and_its_words(data, tmp_path, 
 def test_train_itself_begins_with_them_too_and_refuses_another_shape(data, tmp_path):
     source = running.train(*settings(tmp_path, "source", steps=4), data)
     begun = dict(init_from=source.dir, steps=1, lr=0.0, warmup_steps=0)
-    assert same(running.train(*settings(tmp_path, "next", **begun), data), source)
+    assert same_weights(
+        running.train(*settings(tmp_path, "next", **begun), data).model, source.model
+    )
     # nor do they get lost where nothing has been saved yet of a run that is resumed
     resumed = running.train(*settings(tmp_path, "resumed", **begun), data, resume=True)
-    assert same(resumed, source)
+    assert same_weights(resumed.model, source.model)
     own = running.train(*settings(tmp_path, "own", **begun, tokenizer_size=300))  # with its words
     assert own.tokenizer.get_vocab() == source.tokenizer.get_vocab()
     with pytest.raises(ValueError, match=f"began with the weights of {source.dir}; --sample that"):
@@ -172,8 +157,7 @@ def test_a_gpt2_is_begun_from(data, tmp_path, capsys):
     code, out, err = call(f"{line} --name next", capsys)
     assert code == 0 and f"weights to begin with: {folder}" in out, err
     model, tokenizer = checkpoints.load(str(tmp_path / "next"))
-    for key, weight in source.model.state_dict().items():
-        assert torch.equal(weight, model.state_dict()[key]), key
+    assert same_weights(source.model, model)
     assert tokenizer.get_vocab() == source.tokenizer.get_vocab()
     with pytest.raises(ValueError, match="is not the configuration of a run"):
         checkpoints.read_config(folder)
@@ -227,10 +211,8 @@ def test_the_best_weights_are_kept_and_loaded(data, tmp_path, capsys):
     count = []
     stopped = settings(tmp_path, "part", **WORSE | dict(keep="last"))
     part = running.train(*stopped, data, stop=lambda: count.append(1) or len(count) == best["step"])
-    for key, weight in part.model.state_dict().items():
-        assert torch.equal(weight, checkpoints.load(run.dir)[0].state_dict()[key])
-        last = checkpoints.load(run.dir, checkpoints.LAST)[0].state_dict()[key]
-        assert torch.equal(last, run.model.state_dict()[key])
+    assert same_weights(part.model, checkpoints.load(run.dir)[0])
+    assert same_weights(checkpoints.load(run.dir, checkpoints.LAST)[0], run.model)
     said = checkpoints.describe_weights(run.dir)
     assert f"best.safetensors, of step {best['step']}, with the best validation loss" in said
     assert f"{best['val_loss']:.4f}" in said and checkpoints.describe_weights(part.dir) is None
@@ -260,8 +242,7 @@ def test_the_best_weights_are_kept_and_loaded(data, tmp_path, capsys):
     # resumed to keep the last ones, they are what is loaded; the others are still there
     longer = settings(tmp_path, "run", **WORSE | dict(keep="last", steps=14, lr_steps=12))
     run = running.train(*longer, data, resume=True, changed=("keep", "steps", "lr_steps"))
-    last = checkpoints.load(run.dir)[0].state_dict()
-    assert all(torch.equal(last[key], each) for key, each in run.model.state_dict().items())
+    assert same_weights(checkpoints.load(run.dir)[0], run.model)
     assert os.path.exists(path) and checkpoints.describe_weights(run.dir) is None
 
 
@@ -323,7 +304,7 @@ def test_a_run_that_began_with_weights_goes_on_without_them(data, tmp_path):
     running.train(*settings(tmp_path, "run", **changes), data, stop=lambda: True)
     shutil.rmtree(source.dir)
     resumed = running.train(*settings(tmp_path, "run", **changes), data, resume=True)
-    assert resumed.finished and same(resumed, whole)
+    assert resumed.finished and same_weights(resumed.model, whole.model)
 
 
 def test_losses_that_are_no_number_are_never_the_best():

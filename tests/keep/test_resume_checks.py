@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import train
+from conftest import same_weights
 from minidepth_lab.base import configs
 from minidepth_lab.keep import checkpoints, running
 from minidepth_lab.measure import results
@@ -67,8 +68,7 @@ def test_what_does_not_change_the_results_may_change(cut, data, tmp_path):
     )
     whole = running.train(*settings(name="whole"), data=data)
     assert run.log[-1]["train_loss"] == whole.log[-1]["train_loss"]
-    for name, weight in whole.model.state_dict().items():
-        assert torch.equal(weight, run.model.state_dict()[name])
+    assert same_weights(whole.model, run.model)
 
 
 def test_the_batch_may_be_shared_out_anew(cut, data, tmp_path, capsys):
@@ -104,8 +104,7 @@ def test_a_run_of_older_code_goes_on_to_the_same(cut, data, tmp_path):
     whole = running.train(*settings(name="never_stopped"), data=data)
     assert run.log[-1]["train_loss"] == whole.log[-1]["train_loss"]
     again, _ = checkpoints.load(str(copy))
-    for name, weight in whole.model.state_dict().items():
-        assert torch.equal(weight, again.state_dict()[name])
+    assert same_weights(whole.model, again)
 
 
 def test_a_tokenizer_that_differs_by_a_space_is_not_the_runs(cut, data, tmp_path):

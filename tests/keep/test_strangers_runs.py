@@ -74,8 +74,13 @@ STATES = dict(
 @pytest.mark.parametrize("name", STATES)
 def test_a_state_of_other_types_is_none(name, bad):
     path = bad / "state.pt"
-    torch.save(torch.load(path, weights_only=True) | {name: STATES[name]}, path)
+    state = torch.load(path, weights_only=True)
+    torch.save(state | {name: STATES[name]}, path)
     with pytest.raises(ValueError, match="state.pt is not a checkpoint to resume from"):
+        checkpoints.read_state(path)
+    del state[name]
+    torch.save(state, path)
+    with pytest.raises(ValueError, match=f"it lacks {name}"):
         checkpoints.read_state(path)
 
 

@@ -94,10 +94,13 @@ def test_a_tracker_that_fails_takes_nothing_with_it(tmp_path, capsys, monkeypatc
     assert err.count("trackio is told no more: gone") == 1
 
 
-def test_what_is_not_installed_is_told_before_anything_begins(tmp_path, capsys, monkeypatch):
+def test_what_is_not_installed_is_told_before_anything_begins(
+    tmp_path, finished, capsys, monkeypatch
+):
     monkeypatch.setattr(trackers, "PACKAGES", dict(wandb="no_such_package"))
-    for more in ("", " --seed 0 1"):
-        code, _, err = call(f"{LINE} --out_dir {tmp_path} --report_to wandb{more}", capsys)
+    new = f"{LINE} --out_dir {tmp_path}"
+    for line in (new, f"{new} --seed 0 1", f"--resume {finished} --steps 20 --dry_run"):
+        code, _, err = call(f"{line} --report_to wandb", capsys)
         assert code == 2 and not list(tmp_path.iterdir()) and err.count("\n") == 1
         assert "--report_to wandb is not installed: pip install no_such_package" in err
     code, _, err = call("--report_to clearml", capsys)

@@ -395,11 +395,10 @@ def test_validation_and_problems_are_spread_over_all_sources(jsonl):
     assert one.val_by_source == {}
 
 
-@pytest.mark.parametrize("packing", ["pad", "pack"])
-def test_the_loss_of_each_source_is_logged(tiny, jsonl, packing):
+def test_the_loss_of_each_source_is_logged(tiny, jsonl):
     texts = [dict(text=f"all the {i} words of a source that is easy") for i in range(300)]
     path = jsonl(texts)
-    settings = dict(packing=packing, loss_on="all", eval_blocks=7, eval_problems=0)
+    settings = dict(packing="pack", loss_on="all", eval_blocks=7, eval_problems=0, steps=6)
     m, t = tiny(data=("embedded", path), **settings)
     run = running.train(m, t, load_data(t, m.block_size))
     data = load_data(t, m.block_size)
@@ -454,8 +453,9 @@ def test_embedded_problems_mix_with_rows_of_ones_own(tiny, jsonl, order):
     assert load_data(mixed, 40).tokenizer.chat_template
 
 
-@pytest.mark.parametrize("packing", ["pad", "pack"])
-@pytest.mark.parametrize("kind", ["embedded first", "embedded last", "thinking", "own"])
+@pytest.mark.parametrize("kind, packing", [
+    ("embedded first", "pack"), ("embedded last", "pad"), ("thinking", "pad"), ("own", "pack"),
+])  # fmt: skip
 def test_a_block_too_short_for_problems_is_told_whatever_else_there_is(tiny, jsonl, kind, packing):
     """A long row of one's own, which may be cut, is not what makes it too short."""
     given, load = dict(data=(jsonl(OWN), "embedded"), loss_on="all"), load_data
@@ -482,37 +482,27 @@ def test_a_block_too_short_for_problems_is_told_whatever_else_there_is(tiny, jso
 
 
 @pytest.mark.parametrize("added, end", [(["<|im_end|>"], "<|im_end|>"), ([], "</s>")])
-def test_a_turn_ends_as_the_tokenizer_can_say_it(added, end):
+def test_a_turn_ends_as_the_tokenizer_can_say_it_and_so_does_the_template(added, end):
     """Whether unknown words have a number or none."""
     from tokenizers import Tokenizer, models
     from transformers import PreTrainedTokenizerFast
 
-    for unknown in ("<unk>", None):
-        words = {word: i for i, word in enumerate(["a", "<unk>", "</s>"])}
-        made = Tokenizer(models.WordLevel(words, unk_token="<unk>"))
-        tokenizer = PreTrainedTokenizerFast(
-            tokenizer_object=made, unk_token=unknown, eos_token="</s>"
-        )
+    def made(unknown):
+        words = models.WordLevel({"a": 0, "<unk>": 1, "</s>": 2}, unk_token="<unk>")
+        names = dict(unk_token=unknown, eos_token="</s>")
+        tokenizer = PreTrainedTokenizerFast(tokenizer_object=Tokenizer(words), **names)
         tokenizer.add_tokens(added, special_tokens=True)
+        return tokenizer
+
+    for tokenizer in map(made, ("<unk>", None)):
         assert md.turn_end(tokenizer) == end
         tokenizer.eos_token = None
         assert md.turn_end(tokenizer) == (end if added else "")
         assert "".join(text for text, _ in tokenizing.segments(dict(text="a"), tokenizer)) == "a"
-
-
-@pytest.mark.parametrize("words, end", [(["<|im_end|>"], "<|im_end|>"), ([], "</s>")])
-def test_the_template_ends_a_turn_as_the_data_did(words, end):
-    """It had <|im_end|> for every tokenizer, also for one to which these are ten characters."""
-    from tokenizers import Tokenizer, models
-    from transformers import PreTrainedTokenizerFast
-
-    made = Tokenizer(models.WordLevel({"a": 0, "<unk>": 1, "</s>": 2}, unk_token="<unk>"))
-    own = PreTrainedTokenizerFast(tokenizer_object=made, unk_token="<unk>", eos_token="</s>")
-    own.add_tokens(words, special_tokens=True)
     turns = dict(system="s", user="q", assistant="a")
     row = dict(messages=[dict(role=role, content=text) for role, text in turns.items()])
     _, t = configs.make("laptop", block_size=16)
-    own = to_data.make_data("rows", [row], [row], t, 16, own).tokenizer
+    own = to_data.make_data("rows", [row], [row], t, 16, made("<unk>")).tokenizer
     said = "".join(text for text, _ in tokenizing.segments(row, own))
     asked = row["messages"][1:2]
     begin = own.apply_chat_template(asked, tokenize=False, add_generation_prompt=True)

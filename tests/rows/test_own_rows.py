@@ -5,7 +5,6 @@ import gzip
 import json
 import os
 import shutil
-import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -15,6 +14,7 @@ import torch
 
 import minidepth as md
 import train
+from conftest import same_weights
 from minidepth_lab.base import configs
 from minidepth_lab.command import one_run, sample
 from minidepth_lab.keep import checkpoints, export, running
@@ -114,14 +114,9 @@ def test_turns_that_only_look_odd_are_read():
     assert forms.turns_of(dict(question="q", answer="B")) == [("user", "q"), ("assistant", "B")]
     silent = dict(role="system", content="")
     assert forms.turns_of(dict(messages=[silent, *chat("q", "a")["messages"]]))[0] == ("system", "")
-
-
-@pytest.mark.parametrize(
-    "asked, said", [("q", [dict(role="assistant")]), ([dict(text="x"), dict(x="x")], "a")]
-)
-def test_half_of_a_row_as_messages_is_no_row(asked, said):
-    with pytest.raises(ValueError, match="has a part that is no text"):
-        forms.turns_of(dict(prompt=asked, completion=said))
+    for asked, said in (("q", [dict(role="assistant")]), ([dict(text="x"), dict(x="x")], "a")):
+        with pytest.raises(ValueError, match="has a part that is no text"):
+            forms.turns_of(dict(prompt=asked, completion=said))
 
 
 def test_what_is_read_otherwise_is_told_once(jsonl):
@@ -162,22 +157,19 @@ def test_copies_go_to_the_same_side_and_the_others_as_ever(jsonl):
     assert len(train_rows) == 50 and len(held_out) == 10
 
 
-def test_without_copies_the_first_rows_of_the_order_are_held_out():
-    keys = np.arange(1000, dtype=np.uint64)[::-1]
+def test_copies_are_held_out_where_all_of_them_fit():
+    keys = np.array([5, 5, 9, 5, 7], np.uint64)
+    for n, places in ((1, [2]), (2, [2, 4]), (3, [0, 1, 3]), (4, [0, 1, 2, 3])):
+        assert forms.held_out_places(keys, n).nonzero()[0].tolist() == places
+    keys = np.arange(1000, dtype=np.uint64)[::-1]  # without copies the first of the order
     assert forms.held_out_places(keys, 50).nonzero()[0].tolist() == list(range(50))
     with pytest.raises(ValueError, match="all 7 rows are the same"):
         forms.held_out_places(np.ones(7, np.uint64), 1)
 
 
-def test_copies_are_held_out_where_all_of_them_fit():
-    keys = np.array([5, 5, 9, 5, 7], np.uint64)
-    for n, places in ((1, [2]), (2, [2, 4]), (3, [0, 1, 3]), (4, [0, 1, 2, 3])):
-        assert forms.held_out_places(keys, n).nonzero()[0].tolist() == places
-
-
 def test_a_held_out_row_that_is_trained_on_too_is_told(jsonl):
     a, b = jsonl(sums(40), "a.jsonl"), jsonl(sums(60)[20:], "b.jsonl")
-    data = loaded(a, val_data=b, load=to_data.load_data)
+    data = loaded(a, val_data=b)
     assert data.facts["val_rows"] == 40 and data.facts["train_rows"] == 40
     note = told(data, "also stand in training")
     assert note.startswith("20 of 40 held-out rows also stand in training")
@@ -186,7 +178,7 @@ def test_a_held_out_row_that_is_trained_on_too_is_told(jsonl):
     assert not any("also stand" in note for note in apart.facts["notes"])
     assert not any("also stand" in n for n in loaded("embedded", 104, max_rows=300).facts["notes"])
     copied = jsonl(md.embedded_rows(300, False, questions=3)[:5], "copied.jsonl")
-    data = loaded("embedded", 104, max_rows=300, val_data=copied, load=to_data.load_data)
+    data = loaded("embedded", 104, max_rows=300, val_data=copied)
     assert told(data, "5 of 5 held-out rows also stand in training")
 
 
@@ -198,14 +190,6 @@ def test_a_validation_file_of_ones_own_is_all_that_is_held_out(tmp_path, jsonl):
         assert data.facts["val_rows"] == 2 and data.val_by_source == {}
 
 
-@pytest.mark.parametrize("load", [to_data.load_data])
-def test_a_validation_file_without_rows_is_named(load, jsonl):
-    """The file to train on was."""
-    empty = jsonl([], "empty.jsonl")
-    with pytest.raises(ValueError, match="^val_data .*empty.jsonl has no rows"):
-        loaded(jsonl(sums()), load=load, val_data=str(empty))
-
-
 def test_a_hubs_own_validation_split_is_held_out(monkeypatch):
     import datasets
 
@@ -213,7 +197,7 @@ def test_a_hubs_own_validation_split_is_held_out(monkeypatch):
     made = {name: datasets.Dataset.from_list(rows) for name, rows in splits.items()}
     asked = []
     monkeypatch.setattr("datasets.load_dataset", lambda *given: asked.append(given) or made)
-    data = loaded("somebody/something", load=to_data.load_data)
+    data = loaded("somebody/something")
     assert data.facts["val_rows"] == 10 and data.facts["train_rows"] == 30
     assert told(data, "has a validation split of its own")
     assert (
@@ -227,11 +211,13 @@ def test_a_hubs_own_validation_split_is_held_out(monkeypatch):
 
 
 @pytest.mark.parametrize("empty", ["train", "val"])
-def test_a_split_without_rows_is_told(empty, monkeypatch):
+def test_a_split_or_a_file_without_rows_is_told(empty, monkeypatch, jsonl):
     splits = dict(train=sums(5), val=sums(9)[5:]) | {empty: []}
     monkeypatch.setattr("datasets.load_dataset", lambda *_: splits)
     with pytest.raises(ValueError, match=f"something: there are no rows for {empty}"):
-        loaded("somebody/something", load=to_data.load_data)
+        loaded("somebody/something")
+    with pytest.raises(ValueError, match="^val_data .*empty.jsonl has no rows"):
+        loaded(jsonl(sums()), val_data=jsonl([], "empty.jsonl"))
 
 
 def test_one_text_is_parted_at_one_place(tmp_path):
@@ -559,19 +545,6 @@ def test_a_score_is_held_against_the_commonest_answer(finished, jsonl, capsys, m
         assert says in capsys.readouterr().out
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="names of files are in UTF-8 there")
-def test_a_machine_set_to_c_reads_a_path_that_is_not_ascii(tmp_path):
-    path = tmp_path / "früh.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in sums()))
-    environment = dict(os.environ, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
-    command = [sys.executable, train.__file__, "--preset", "laptop", "--dry_run", "--data", path]
-    command += ["--n_layers", "1", "--batch_size", "1"]  # a step is measured: a small one
-    done = subprocess.run([*command, "--out_dir", tmp_path / "runs"], env=environment,
-                          capture_output=True)  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "früh.jsonl: 57 rows, 3 held out" in done.stdout.decode()
-
-
 # --- sampling and exports
 
 
@@ -638,8 +611,7 @@ def test_several_answers_first_weights_and_a_prompt_from_a_file(finished, tmp_pa
     model, _ = sample.untrained(finished)
     m, t = checkpoints.read_config(finished)
     torch.manual_seed(t.seed)
-    for name, weight in variants.GPT(m).state_dict().items():
-        assert torch.equal(weight, model.state_dict()[name])
+    assert same_weights(variants.GPT(m), model)
     padded = shutil.copytree(finished, tmp_path / "padded")
     config = json.loads((padded / "config.json").read_text())
     config["model"]["vocab_size"] += 99
@@ -718,8 +690,7 @@ def test_a_run_goes_on_with_data_that_has_moved_and_no_other(tiny, jsonl, tmp_pa
     assert train.main(["--resume", stopped.dir, "--data", there]) == 0
     os.rename(there, path)
     whole = running.train(*tiny(**settings | dict(name="whole")))
-    for name, weight in checkpoints.load(stopped.dir)[0].state_dict().items():
-        assert torch.equal(weight, whole.model.state_dict()[name])
+    assert same_weights(checkpoints.load(stopped.dir)[0], whole.model)
 
 
 def test_what_is_no_file_has_not_moved(tmp_path):

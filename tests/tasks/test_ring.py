@@ -1,7 +1,6 @@
 """The task `ring` and its study: against a walk along the pairs, letter by letter."""
 
 import dataclasses
-import json
 import random
 
 import pytest
@@ -68,31 +67,6 @@ def test_the_chance_of_written_steps_is_that_of_a_player():
     assert guessed / n == pytest.approx(guess, abs=4 * (guess / n) ** 0.5) and shortcut is None
 
 
-def test_links_of_direct_questions():
-    changes = dict(lengths=(1, 2, 4), questions=9)
-    sizes, rows = drawn(n=100, **changes)
-    tokens, targets = (torch.tensor(part) for part in zip(*rows))
-    found = TASK.links(tokens, targets, **sizes)
-    assert list(found) == ["copy", "step 1", "step 2", "step 3", "step 4", "half"]
-    for i, (x, y) in enumerate(rows):
-        follows, asked = parsed(x, y, sizes)
-        expected = {name: set() for name in found}
-        expected["copy"] = {(at, at - 1) for at in range(1, len(x), 2)}
-        second = {x[at]: at for at in range(1, 16, 2)}
-        for number, (start, k, *_) in enumerate(asked):
-            place, letter = 17 + 2 * number, start
-            for step in range(1, k + 1):
-                letter = follows[letter]
-                expected[f"step {step}"].add((place, second[letter]))
-            if k == 4:
-                two = follows[follows[start]]
-                for earlier, (other, *_) in enumerate(asked[:number]):
-                    if other == two:
-                        expected["half"].add((place, 17 + 2 * earlier))
-        for name, link in found.items():
-            assert {tuple(pair) for pair in link[i].nonzero().tolist()} == expected[name], name
-
-
 class Oracle(torch.nn.Module):
     """Says the targets, but at the numbers of `wrong` lengths something that is no letter."""
 
@@ -147,8 +121,8 @@ def test_the_lengths_join_by_time():
     assert lengths_at(0.0, **written)[0] == lengths_at(0.9, **written)[0]
 
 
-def gated(tmp_path, name, sizes=("questions=4", "early=0.9", "gate=9.0")):
-    """Settings of a run whose second length is asked once the loss was below 9, and its data."""
+def gated(tmp_path, name, sizes):
+    """Settings of a run whose lengths join by the loss or by time, and its data."""
     values = dict(n_layers=1, d_model=16, n_heads=2, block_size=32, steps=12, batch_size=4)
     values |= dict(warmup_steps=1, eval_every=4, save_every=4, sizes=sizes, name=name)
     m, t = registry.configs("ring", out_dir=str(tmp_path), **values)
@@ -160,45 +134,34 @@ def lengths_of(data, step):
     return sorted(set((tokens[:, 16::2] - 16).flatten().tolist()))
 
 
-def test_the_lengths_join_once_the_loss_is_below_the_gate(tmp_path):
-    *_, data = gated(tmp_path, "gate")
-    assert lengths_of(data, 0) == lengths_of(data, 10) == [1]
-    data.after_step(9.0)
-    assert lengths_of(data, 1) == [1]
-    data.after_step(8.9)
-    assert lengths_of(data, 2) == [1, 2]
-    data.after_step(20.0)  # the second step makes the loss rise again
-    assert lengths_of(data, 3) == [1, 2]
+def test_the_gate_lets_one_length_in_at_a_time(tmp_path):
+    """The loss is a mean over the lengths asked: times their number it is that of the newest, if
+    the others are known. None goes again."""
+    *_, data = gated(tmp_path, "three", ("questions=8", "lengths=1+2+4", "early=0.9", "gate=1"))
+    asked = [lengths_of(data, 0)]
+    for step, loss in enumerate((1.0, 0.9, 0.51, 20.0, 0.49, 0.0), 1):
+        data.after_step(loss)
+        asked.append(lengths_of(data, step))
+    assert asked == [[1], [1], [1, 2], [1, 2], [1, 2], [1, 2, 4], [1, 2, 4]]
     *_, data = gated(tmp_path, "time", ("questions=4", "early=0.9"))
     data.after_step(0.0)
     assert lengths_of(data, 10) == [1] and lengths_of(data, 11) == [1, 2]
 
 
-def test_the_gate_lets_one_length_in_at_a_time(tmp_path):
-    """The loss is a mean over the lengths asked: times their number it is that of the newest, if
-    the others are known."""
-    *_, data = gated(tmp_path, "three", ("questions=8", "lengths=1+2+4", "early=0.9", "gate=1"))
-    assert lengths_of(data, 0) == [1]
-    data.after_step(0.9)
-    assert lengths_of(data, 1) == [1, 2]
-    data.after_step(0.51)
-    assert lengths_of(data, 2) == [1, 2]
-    data.after_step(0.49)
-    assert lengths_of(data, 3) == [1, 2, 4]
-    data.after_step(0.0)
-    assert lengths_of(data, 4) == [1, 2, 4]
-
-
-def test_the_command_knows_the_task_and_its_study(tmp_path):
-    where = ["--out_dir", str(tmp_path)]
-    tiny = "--d_model 8 --n_heads 1 --batch_size 4 --steps 2 --warmup_steps 0 --eval_every 2"
-    line = f"--data ring --sizes lengths=1+2,questions=4 --n_layers 1 --name run {tiny}"
-    assert train.main([*line.split(), *where]) == 0
-    last = json.loads((tmp_path / "run" / "log.jsonl").read_text().splitlines()[-1])
-    by_length = last["accuracy_by"]["lengths"]
-    assert by_length.keys() == {"1", "2"} and by_length["2"].keys() >= {"guess", "shortcut"}
-    for preset in ring.PRESETS:
-        assert train.main(["--study", "ring", "--preset", preset, "--dry_run", *where]) == 0
+def test_half_of_a_question_is_an_earlier_one_about_the_letter_two_steps_on():
+    sizes, rows = drawn(n=50, lengths=(1, 2, 4), questions=9)
+    tokens, targets = (torch.tensor(part) for part in zip(*rows))
+    half, n = TASK.links(tokens, targets, **sizes)["half"], 0
+    for (x, y), link in zip(rows, half):
+        follows, asked = parsed(x, y, sizes)
+        expected = set()
+        for i, (start, k, *_) in enumerate(asked):
+            two = follows[follows[start]]
+            earlier = [j for j, (letter, *_) in enumerate(asked[:i]) if k == 4 and letter == two]
+            expected |= {(17 + 2 * i, 17 + 2 * j) for j in earlier}
+        assert {tuple(pair) for pair in link.nonzero().tolist()} == expected
+        n += len(expected)
+    assert n > 20
 
 
 def test_the_layers_that_suffice_double_the_steps():

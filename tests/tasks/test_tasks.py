@@ -18,16 +18,7 @@ from minidepth_lab.tasks import TASKS
 from minidepth_lab.tasks.base import own_code
 from minidepth_lab.tasks.base.sizes import by_name, sizes_of
 from minidepth_lab.tasks.icl_template import IclTemplate
-from minidepth_lab.tasks.template import pair_patterns
 from solvers import all_patterns, pattern
-
-
-@pytest.mark.parametrize(("length", "count"), [(2, 1), (4, 3), (6, 15), (8, 105)])
-def test_pair_patterns_are_all_there_are(length, count):
-    known = [tuple(row) for row in pair_patterns(length).tolist()]
-    assert len(known) == count
-    if length < 8:
-        assert known == all_patterns(length)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
@@ -52,12 +43,8 @@ def test_a_task_without_sizes_says_that_it_has_none():
 
 def test_settings_of_a_task_may_name_it_as_text():
     """A task's own settings are found whether `data` is a text or a tuple."""
-    for made in (
-        registry.configs("tasks", data="template"),
-        registry.configs("tasks", data=("template",)),
-        registry.configs("tasks", data="template"),
-    ):
-        m, t = made
+    for data in ("template", ("template",)):
+        m, t = registry.configs("tasks", data=data)
         assert t.data == ("template",) and (t.steps, t.batch_size, t.eval_every) == (3000, 128, 200)
         assert (m.n_heads, m.d_ff, m.block_size) == (4, 0, 128)
     assert registry.configs("tasks", data="icqa")[0].n_heads == 2
@@ -166,16 +153,9 @@ def test_khop_accuracy_leaves_out_bottom_and_is_told_by_hops():
         assert part["shortcut"] == pytest.approx(expected)
 
 
-def trained(preset="tasks", resume=False, stop=lambda: False, **settings):
-    m, t = registry.configs(preset, **settings)
-    return running.train(m, t, registry.data_of(t, m.block_size), resume=resume, stop=stop)
-
-
-def test_two_layers_answer_in_context_and_one_does_not(tmp_path, solved):
-    run = trained(n_layers=1, out_dir=str(tmp_path), name="one", eval_every=500)
-    assert run.tokenizer is None and run.log[-1]["shortcut"] == 1 / 8
+def test_two_layers_answer_in_context(solved):
     result = results.result(solved)
-    assert run.log[-1]["accuracy"] < 1 / 8 + 0.05 and result["accuracy"] > 0.99
+    assert result["accuracy"] > 0.99 and result["shortcut"] == 1 / 8
     model, tokenizer = checkpoints.load(solved)
     assert tokenizer is None
     data = registry.data_of(checkpoints.read_config(solved)[1], 128)
