@@ -613,7 +613,7 @@ def test_a_chat_remembers_its_turns(finished, capsys, monkeypatch):
 
     def answer_texts(model, tokenizer, problems, **sampling):
         seen.append([m["content"] for m in problems[0]["messages"]])
-        return [f"answer {len(seen)}" if len(seen) < 3 else ""]
+        return [f"answer {len(seen)}" if len(seen) < 3 else ""] * len(problems)
 
     monkeypatch.setattr(sampling, "answer_texts", answer_texts)
     monkeypatch.setattr(sys, "stdin", io.StringIO("one\ntwo\nthree\nfour\n"))
