@@ -44,6 +44,8 @@ ONE = threading.Lock()  # at a time: multiprocessing knows a single server, and 
 
 def main(program, words, folder, environment, files, new_session):
     """What the new process does."""
+    # it may have children, as if subprocess had started it
+    multiprocessing.current_process()._config["daemon"] = False
     if new_session:
         os.setsid()
     for number, file in enumerate(files):

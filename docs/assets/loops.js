@@ -38,6 +38,7 @@ function start(root) {
   const farChart = drawing()
   for (const svg of [chart, farChart]) svg.setAttribute("role", "img")
   chart.setAttribute("aria-label", "accuracy over training steps; nothing is trained yet")
+  farChart.setAttribute("aria-label", "accuracy over hops; no run has ended yet")
   const state = make("p", { class: "said", "aria-live": "polite" })
   const further = make("p", { class: "said", "aria-live": "polite" })
   const file = make("p", { class: "said" })

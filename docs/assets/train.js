@@ -36,6 +36,7 @@ function start(root) {
   const chart = drawing()
   const looks = [drawing(), drawing()]
   for (const svg of [chart, ...looks]) svg.setAttribute("role", "img")
+  looks.forEach((svg) => svg.setAttribute("aria-label", "attention as lines; nothing is trained yet"))
   chart.setAttribute("aria-label", "accuracy over training steps; nothing is trained yet")
   const state = make("p", { class: "said", "aria-live": "polite" })
   const example = make("p", { class: "said" })

@@ -6,16 +6,19 @@
 For pages.py, which keeps what is printed.
 """
 
+import contextlib
+import io
 import json
 import os
 import pathlib
 import runpy
 import sys
-import tempfile
 
-import nbclient
 import nbformat
 import traitlets.config
+from IPython.core.displaypub import DisplayPublisher
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets import Type
 
 import pages
 import reads
@@ -37,8 +40,7 @@ def run_notebook(path):
     own = [cell for cell in notebook.cells if cell.cell_type == "code"]
     notebook.cells = with_stubs_checked(notebook.cells)
     notebook.cells.insert(0, nbformat.v4.new_code_cell("__import__('reads').note()"))
-    with tempfile.TemporaryDirectory() as folder:
-        execute(notebook, folder)
+    execute(notebook)
     for cell in notebook.cells:
         if pages.has_tag(cell, "check"):
             hold(cell, exercises.RIGHT)
@@ -47,28 +49,62 @@ def run_notebook(path):
     return [cell.outputs for cell in own]
 
 
-def execute(notebook, folder):
-    """Run a notebook's cells in place; its kernel is spoken to through files in the folder."""
+class Publisher(DisplayPublisher):
+    """Keeps what a cell displays, in the order in which it does."""
+
+    def publish(self, data, metadata=None, **_):
+        shown = nbformat.v4.new_output("display_data", data, metadata=metadata or {})
+        self.shell.outputs.append(shown)
+
+
+class Shell(InteractiveShell):
+    """IPython in this process: to start a kernel would take a short page half of its time."""
+
+    display_pub_class = Type(Publisher)
+    outputs = ()  # of the cell that runs
+
+    def _showtraceback(self, etype, evalue, stb):
+        self.failure = "\n".join(stb)
+
+
+class Printed(io.TextIOBase):
+    """Keeps what a cell prints, as a notebook has it."""
+
+    def __init__(self, shell, name):
+        self.shell, self.name = shell, name
+
+    def write(self, text):
+        outputs = self.shell.outputs
+        if not (outputs and outputs[-1].get("name") == self.name):
+            outputs.append(nbformat.v4.new_output("stream", name=self.name, text=""))
+        outputs[-1].text += text
+        return len(text)
+
+
+def execute(notebook):
+    """Run a notebook's cells in place. RuntimeError: one failed; the message says where."""
     settings = traitlets.config.Config()
-    if os.name == "posix":
-        # not by TCP: a port that was free for the client may be another's when the kernel takes it
-        settings.KernelManager.transport = "ipc"
-        settings.KernelManager.ip = os.path.join(folder, "kernel")
-    else:
-        settings.KernelManager.transport_encryption = "auto"  # else ipykernel warns on each page
-    options = [
-        "--InlineBackend.figure_formats=svg",
-        "--InteractiveShell.ast_node_interactivity=none",  # show what a script would print
-    ]
-    client = nbclient.NotebookClient(
-        notebook,
-        timeout=None,
-        kernel_name="python3",
-        extra_arguments=options,
-        config=settings,
-        resources=dict(metadata=dict(path=str(pages.ROOT))),
-    )
-    client.execute()
+    settings.HistoryManager.enabled = False
+    settings.InlineBackend.figure_formats = {"svg"}
+    settings.InteractiveShell.ast_node_interactivity = "none"  # show what a script would print
+    settings.InteractiveShell.colors = "nocolor"
+    main, folder = sys.modules["__main__"], os.getcwd()
+    shell = Shell.instance(config=settings)
+    os.chdir(pages.ROOT)
+    try:
+        for cell in notebook.cells:
+            if cell.cell_type != "code":
+                continue
+            shell.outputs = cell.outputs = []
+            streams = Printed(shell, "stdout"), Printed(shell, "stderr")
+            with contextlib.redirect_stdout(streams[0]), contextlib.redirect_stderr(streams[1]):
+                done = shell.run_cell(cell.source)
+            if not done.success:
+                raise RuntimeError(f"in this cell:\n{cell.source}\n\n{shell.failure}")
+    finally:
+        Shell.clear_instance()
+        sys.modules["__main__"] = main
+        os.chdir(folder)
 
 
 # ---------- exercises: minidepth_site/exercises.py ----------
@@ -112,4 +148,6 @@ if __name__ == "__main__":
     if pages.prints_markdown(page):
         run_program(page)
     else:
-        print(json.dumps(run_notebook(page)))
+        with open(os.dup(1), "w", encoding="utf-8") as result:
+            os.dup2(2, 1)  # what a program prints that a cell starts is no part of it
+            json.dump(run_notebook(page), result)

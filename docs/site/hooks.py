@@ -76,6 +76,7 @@ def on_shutdown():
 
 def on_post_build(config):
     """Pages run only now, so that the site is there sooner."""
+    pages.expect(len(waiting))
     while waiting:
         pool[0].submit(run_beside, *waiting.pop(0))
 

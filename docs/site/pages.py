@@ -20,12 +20,14 @@ import functools
 import hashlib
 import importlib.metadata
 import json
+import multiprocessing
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
+import threading
 import time
+from unittest import mock
 
 import jupytext
 from mkdocs.utils.yaml import yaml_load
@@ -252,29 +254,65 @@ def environment():
     )
 
 
+# The libraries that most pages import. To import them takes longer than most pages do; so, where a
+# process can be divided in two, one that has imported them is, for each of many pages.
+MANY = 4
+LIBRARIES = "IPython.core.interactiveshell jupytext matplotlib.pyplot nbformat scipy.stats torch"
+DIVIDES = sys.platform == "linux"  # elsewhere not with such libraries
+processes = multiprocessing.get_context("forkserver" if DIVIDES else "spawn")
+starting = threading.Lock()
+# what such a process does: it becomes `python execute.py PAGE` in its environment
+BECOME = """
+import os, runpy, sys
+for number, file in ((1, printed), (2, errors)):
+    os.dup2(os.open(file, os.O_WRONLY), number)
+sys.stdout, sys.stderr = (open(n, "w", encoding="utf-8", closefd=False) for n in (1, 2))
+os.environ.clear()
+os.environ.update(environment)
+if "matplotlib" in sys.modules:
+    sys.modules["matplotlib"].rc_file(environment["MATPLOTLIBRC"])
+os.chdir(root)
+sys.argv[:] = program, page
+sys.path[:0] = [os.path.dirname(program), *environment["PYTHONPATH"].split(os.pathsep)]
+runpy.run_path(program, run_name="__main__")
+"""
+
+
+def expect(n):
+    """Before the first of n pages runs."""
+    if n >= MANY:
+        processes.set_forkserver_preload(LIBRARIES.split())
+
+
 def in_a_process(path):
     """Run a page in a process of its own → (its outputs, [what it read of docs/results]).
 
     RuntimeError: the page failed; the message says where.
     """
     with tempfile.TemporaryDirectory() as folder:
-        reads = pathlib.Path(folder) / "reads"
-        process = subprocess.Popen(
-            [sys.executable, str(SITE / "execute.py"), str(path)],
-            cwd=ROOT,
-            env=environment() | dict(READS=str(reads)),
-            text=True,
-            encoding="utf-8",
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+        printed, errors, reads = (pathlib.Path(folder, name) for name in ("out", "err", "reads"))
+        for file in (printed, errors, reads):
+            file.touch()
+        given = dict(
+            environment=environment() | dict(READS=str(reads)),
+            root=str(ROOT),
+            program=str(SITE / "execute.py"),
+            page=str(path),
+            printed=str(printed),
+            errors=str(errors),
         )
+        with starting:  # threads are counted, and the look of figures is read, at an import
+            with mock.patch.dict(os.environ, environment()):
+                process = processes.Process(target=exec, args=(BECOME, given))
+                process.start()
         running.add(process)
-        printed, errors = process.communicate()
+        process.join()
         running.remove(process)
-        read = reads.read_text(encoding="utf-8").splitlines() if reads.exists() else []
-    if process.returncode:
-        raise RuntimeError(f"{path.relative_to(ROOT).as_posix()} failed:\n{errors}")
-    return printed if prints_markdown(path) else json.loads(printed), sorted(read)
+        out, said = (file.read_text(encoding="utf-8") for file in (printed, errors))
+        read = reads.read_text(encoding="utf-8").splitlines()
+    if process.exitcode:
+        raise RuntimeError(f"{path.relative_to(ROOT).as_posix()} failed:\n{said}")
+    return out if prints_markdown(path) else json.loads(out), sorted(read)
 
 
 def run(path, file):
@@ -309,6 +347,7 @@ def run_outdated(files):
     RuntimeError: a page failed. The others end or do not begin.
     """
     outdated = [(path, file) for path, file in files.items() if not file.exists()]
+    expect(len(outdated))
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         work = [pool.submit(run, path, file) for path, file in outdated]
         try:

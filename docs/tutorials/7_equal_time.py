@@ -211,9 +211,9 @@ axes.set_title("at a constant rate, too, deeper models\npredict new text better 
 plt.show()
 
 # %% [markdown]
-# What to see: at the same loss on training text eight layers, twelve and the layer looped twelve
-# times, which lie on one another, are below one layer on new text. The looped layer does not get as
-# far to the right. Each line is one run, from upper left to a dot at its end.
+# What to see: at the same loss on training text eight layers, twelve and the looped layer lie on
+# one another, below one layer on new text. Each line is one run, from upper left to a dot at its
+# end.
 
 # %% [markdown]
 # **At the same fit twelve layers predict new text better than one, in every run**, by 0.07 nats per
@@ -236,7 +236,7 @@ plt.show()
 #
 # | what is equal | what depth bought |
 # |---|---|
-# | steps | twelve layers answer most, and learn by heart most |
+# | steps | twelve layers answer most; one layer looped answers more than one layer |
 # | time | a second layer bought lookups; ten more bought no more right answers |
 # | time and parameters | a looped layer, tuned, answers more than one without loops |
 # | the fit to its own text | a little less loss on new text |

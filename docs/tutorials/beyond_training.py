@@ -7,14 +7,13 @@
 # gains nothing.**
 #
 # This page has the runs behind [Walking the ring](4_walking.md) and [A thousand
-# hops](thousand_hops.md). Read those first.
+# hops](thousand_hops.md).
 #
 # ## Five ways of training
 #
-# In theory two loops are enough for one hop, and three for two. Looped twice, the layer did learn
-# one hop in all runs of our first training. Looped three times, it learned two hops in half of
-# them. So we changed the training four times, each time with ten fresh seeds. In the last two a
-# *gate* asks for longer questions as soon as the shorter ones are being learned:
+# In theory three loops are enough for two hops. In our first training half of the runs with three
+# loops learned them. So we changed the training four times, each time with ten fresh seeds. In the
+# last two a *gate* asks for longer questions as soon as the shorter ones are being learned:
 
 # %% tags=["hide"]
 import copy
@@ -62,18 +61,17 @@ for changed, name, which, runs in tries:
 widgets.table(["three loops", "predicted", "learned two hops"], rows)
 
 # %% [markdown]
-# Was it the gate? The ten seeds of the fourth were trained once more without it, with two hops
-# asked from step 420 on. Then six of ten learned them. So that asking sooner helps is likely, but
-# not shown: p is 0.087. The fifth training is that of [the
-# staircase](4_walking.md#one-loop-more-one-hop-more).
+# Was it the gate? Trained once more without it, with two hops asked from step 420 on, six of the
+# ten seeds learned them. So that asking sooner helps is likely, but not shown (p is 0.087). The
+# fifth training is that of [the staircase](4_walking.md#one-loop-more-one-hop-more).
 #
 # ## More depth than needed
 #
 # A layer that is looped five times can do all that it does in three: it only has to leave alone
-# what it holds. So it should learn as much. We had predicted that, and were wrong. In the first
-# training, with five loops half of the runs never learned the first hop. (More loops begin with
-# smaller weights, too, so it need not be the loops alone.) With the gate, four loops learn both
-# hops in ten of ten runs, but later than three do. **So depth that is not needed costs time.**
+# what it holds. We had predicted that it learns as much, and were wrong. In the first training,
+# with five loops half of the runs never learned the first hop. (More loops begin with smaller
+# weights, too.) With the gate, four loops learn both hops in ten of ten runs, but later than three
+# do. **So depth that is not needed costs time.**
 #
 # ## The same layer, or another?
 #
@@ -125,17 +123,15 @@ print(f"five copies answer as the looped layer does, everywhere: {same}")
 # So there are such weights; this training did not find them. Another one does. With 6,000 steps
 # instead of 2,000, **all five runs of five layers learn four hops**, all later than the looped
 # layer did. Perhaps this is why: a looped layer that takes one hop takes another when it is looped
-# again, while of five layers each has to learn its own hop. (We have not tested that.)
+# again, while each of five layers has to learn its own. (We have not tested that.)
 #
-# In four other studies, of k-hop and of text, layers of their own end ahead of the looped one. They
-# have three to eight times its parameters there. And in three of the four the settings were chosen
-# for twelve layers.
+# In four other studies, of k-hop and of text, layers of their own end ahead. They have three to
+# eight times the parameters there, and in three of the four most settings were chosen for them.
 #
 # ## One thing changed
 #
-# Now from learning to looping on. [A thousand hops](thousand_hops.md) has a layer that was trained
-# to eight hops. Each row here changes one thing of it, in runs of its own. Everywhere the loops
-# change the pairs, too; nothing is read once.
+# Now from learning to looping on. Each row here changes one thing of the layer of [A thousand
+# hops](thousand_hops.md), in runs of its own. Nothing is read once.
 
 # %%
 SHOWN = {  # what is changed: the runs, by their names
@@ -171,10 +167,9 @@ axes.set_title("most walks on short rings reach a thousand hops, with recall")
 plt.show()
 
 # %% [markdown]
-# What to see: a dot is how far one run goes until less than 0.9 of its questions are right; a cross
-# is what training asked for. Rows are sorted by how far the middle run gets. At the end of the
-# test, a thousand hops, stand most walks with recall on rings of 16 or 24, trained to six hops or
-# more.
+# What to see: at the end of the test, a thousand hops, stand most walks with recall on rings of 16
+# or 24, trained to six hops or more. A dot is how far one run goes until less than 0.9 of its
+# questions are right; a cross is what training asked for.
 
 # %% [markdown]
 # - **It takes both, the input and the normalisation.** (Where the map is [read
@@ -225,11 +220,10 @@ plt.show()
 # figure.) But to come back is not to be right: a question that took a wrong turn on the first round
 # goes round with the wrong letters for ever.
 #
-# What is lost without recall? A hop takes two looks. The second letter of a pair looks at the
-# first, to know which pair it ends; and a question looks at the second letter of the pair that it
-# needs. With recall both looks are made anew in every loop. With the bare state, what a token holds
-# grows tenfold and more, and what a head adds counts for less and less. Then the pairs stop looking
-# at their first letters, and the questions do not find their pair any more.
+# What is lost without recall? A hop takes two looks: the second letter of a pair looks at the
+# first, and a question looks at the second letter of its pair. With recall both looks are made anew
+# in every loop. With the bare state, what a token holds grows tenfold and more, and what a head
+# adds counts for less and less. Then both looks fail.
 #
 # ## Sums, and an answer that has to stay
 #
@@ -275,10 +269,10 @@ widgets.table(["runs", "looped on to", "right at 0.95", "worst", "median"], rows
 #
 # ## And on text?
 #
-# Does text that reasons gain from more loops in the same way? We trained looped models on 840
-# worked solutions of word problems, read ten times. Each training step drew a number of loops from
-# one to eight. At test the same weights are looped up to thirty-two times. One layer is looped, or
-# four different layers, from the bare state or with recall:
+# We trained looped models on 840 worked solutions of word problems, read ten times. Each training
+# step drew a number of loops from one to eight. At test the same weights are looped up to
+# thirty-two times. One layer is looped, or four different layers, from the bare state or with
+# recall:
 
 # %%
 losses, after_each = {}, {}  # {model: [{loops: loss} by seed]}; those with a loss after each loop

@@ -11,14 +11,6 @@
 #
 # Four tasks are those of [Chen & Zou 2024](https://arxiv.org/abs/2404.01601), built anew; the
 # fifth, k-hop, is that of [Sanford, Hsu & Telgarsky 2024](https://arxiv.org/abs/2402.09268).
-#
-# | task | what is asked | tested on | layers, by the papers |
-# |---|---|---|---|
-# | `memorize` | the label of one of 512 fixed sequences | the same 512 | 1 |
-# | `icqa` | the answer that stood after this question | fresh sequences | 2 |
-# | `template` | which places hold equal symbols, 1 of 15 patterns | symbols never trained | 2 |
-# | `icl_template` | the label that a string of this pattern had | symbols never trained | 3 |
-# | `khop`, k = 1, 2, 4 | what came after this symbol last, k times | fresh sequences | 2, 3, 4 |
 
 # %% tags=["hide"]
 import json
@@ -44,20 +36,26 @@ def accuracies(task):
     return {n: [run["accuracy"] for run in its] for n, its in results.by(runs, "n_layers").items()}
 
 
-depths, rows = {"memorize": 1, "icqa": 2, "template": 2, "icl_template": 3}, []
-for task in depths:
-    shares = {n: f"{min(its):.2f} to {max(its):.2f}" for n, its in accuracies(task).items()}
-    without = f"{tasks.TASKS[task].chance()[1]:.2f}"
-    rows.append([task, without, *(shares.get(n, "–") for n in (1, 2, 3))])
-widgets.table(["accuracy", "without solving it", "1 layer", "2 layers", "3 layers"], rows)
+TASKS = {  # what is asked, the layers that are enough by the papers
+    "memorize": ("the label of one of 512 fixed sequences", 1),
+    "icqa": ("the answer that stood after this question", 2),
+    "template": ("which places hold equal symbols", 2),
+    "icl_template": ("the label that a string of this pattern had", 3),
+}
+rows = []
+for name, (asked, enough) in TASKS.items():
+    shares = {n: f"{min(its):.2f} to {max(its):.2f}" for n, its in accuracies(name).items()}
+    shortcut = f"{tasks.TASKS[name].chance()[1]:.2f}"
+    rows.append([name, asked, enough, shortcut, *(shares.get(n, "–") for n in (1, 2, 3))])
+head = ["task", "what is asked", "layers, by the paper", "a shortcut gets"]
+widgets.table([*head, "1 layer", "2 layers", "3 layers"], rows)
 
 # %% [markdown]
-# The second column is the best way we know to score without solving the task. (`icl_template` is
-# learned only with hints in training: the model also has to name the pattern of a string. The test
-# has none.)
+# `memorize` is tested on its own sequences, the others on fresh ones, and the templates on symbols
+# that training never had. (`icl_template` is learned only with hints in training.)
 #
-# And k-hop? In `baebcabebdea` the last symbol is a. Go back to the a before it, and read what
-# followed there: b. That is one hop. From that b go back to the b before it: c. In the paper's
+# The fifth, k-hop: in `baebcabebdea` the last symbol is a. Go back to the a before it, and read
+# what followed there: b. That is one hop. From that b go back to the b before it: c. In the paper's
 # construction ⌊log₂ k⌋ + 2 layers are enough for k hops.
 
 # %%
@@ -84,8 +82,8 @@ plt.show()
 
 # %% [markdown]
 # What to see: one hop is learned with two layers, two hops with three, and four hops with four, in
-# 14 of 15 runs. With one layer less, models still do better than the dotted lines, which are the
-# best one can do from the last two tokens. Each dot is one run; lines join the means.
+# 14 of 15 runs. The dotted lines are the best one can do from the last two tokens. Each dot is one
+# run; lines join the means.
 
 # %% [markdown]
 # All of this was predicted. A looped layer counts once for each loop: one layer looped three times
@@ -96,8 +94,8 @@ plt.show()
 #
 # For seven other tasks we made formulas, from theory where there was one: the least number of
 # layers, or of loops of one layer, for difficulty n. Then we trained models of one to six layers
-# for 1,000 steps, on all difficulties of a task at once. The last two columns count the cells, one
-# for each depth and difficulty, that came out as the formula says.
+# on all difficulties at once. The last two columns count the cells, one for each depth and
+# difficulty, that came out as the formula says.
 
 # %% tags=["hide"]
 measured = depth_map.cells(depth_map.stored())
@@ -377,15 +375,14 @@ plt.show()
 # %% [markdown]
 # What to see: after two layers the lens reads all lookups, all copying and most orderings, and only
 # sums become readable in the last layers. Above is what the lens finds at each depth, below what
-# the whole model still knows without one layer. Both are in percent of the words of a kind; a full
-# cell without a number is 100 %. *Ready* means that from there on the lens has at least 95 %.
+# the whole model still knows without one layer, both in percent; a full cell is 100 %. *Ready*
+# means that from there on the lens has at least 95 %.
 
 # %% [markdown]
 # A layer that can be left out alone may be one of several that do the same work. But **without
-# layers 3 to 8, half of the model, lookups, orderings and answers are as right as before**, and
-# 40 % of the sums are lost. A lookup is copy and match again, in the first two layers. The model
-# does not use the ten others to go several hops at once: it may [write](5_writing.md) each letter
-# down.
+# layers 3 to 8, half of the model, lookups, orderings and answers are as right as before**, and 40
+# % of the sums are lost. Lookups are done in the first two layers. The model does not use the ten
+# others to go several hops at once: it may [write](5_writing.md) each letter down.
 #
 # | the report's guess | this model, one run |
 # |---|---|

@@ -220,11 +220,10 @@ for title, scale in (("unscaled", 1.0), ("scaled", None)):
     stories[title] = [a - b for a, b in zip(own["ascending"], own["constant"])]
 
 # %% [markdown]
-# Two seeds alone give an interval so wide that it holds 0. It excludes 0 only if we assume that all
-# four differences of ours vary alike from seed to seed. Two things speak for a real difference: all
-# unscaled pairs show it, and so do the held-out stories alone. Two speak for caution: most of these
-# are single seeds, and our runs at its size ended at 5.3 to 5.6 nats per token, far above the
-# published ones.
+# Two seeds alone give an interval that holds 0. It excludes 0 only if all four differences of ours
+# vary alike from seed to seed. Two things speak for a real difference: all unscaled pairs show it,
+# and so do the held-out stories alone. Two speak for caution: most of these are single seeds, and
+# our runs at its size ended far above the published ones, at 5.3 nats per token or more.
 #
 # ## What would settle it: data
 #
@@ -242,9 +241,8 @@ print(f"{min(seconds):.0f} to {max(seconds):.0f} seconds a schedule")
 
 # %% [markdown]
 # So ten seeds of all nine, both ways, are six hours of one H100. What we lack are the 250,000
-# stories: we have 1,097. `python train.py --study heads --preset heads-author --attn_scale 1.0` has
-# the setup of the code, but for its schedule of the learning rate, biases of q, k and v, and some
-# first weights.
+# stories: we have 1,097. (`python train.py --study heads --preset heads-author --attn_scale 1.0` is
+# ready, and nearly the setup of the code.)
 #
 # The direction is open. A preprint of 2026 ([Prism Transformer](https://arxiv.org/abs/2606.27449))
 # reports the opposite: that ascending does better than constant.
@@ -330,9 +328,9 @@ for key, values in paired.items():
         strict.append(key)
 # %% [markdown]
 # **Eighteen intervals at 95 % are eighteen chances to be wrong.** If no order differed from
-# another, about one of them would still exclude 0, and three or more would in 6 of 100 such
-# studies. Bonferroni's correction is safe: the level is 1 − 0.05/18 in place of 95 %. Then none
-# excludes 0. So those small models did not foresee what the large ones show.
+# another, three or more would still exclude 0 in 6 of 100 such studies. With Bonferroni's
+# correction, the level 1 − 0.05/18 in place of 95 %, none does. So those small models did not
+# foresee what the large ones show.
 
 # %%
 big = "at its size, unscaled"

@@ -93,10 +93,9 @@ for larger, smaller in (("A", "B"), ("B", "C")):
 widgets.table(["loss", "published, by pass", "ours, by seed", "95 % interval"], rows)
 
 # %% [markdown]
-# At equal *time*, too, A is ahead of C in the published losses. And LLmini finds its gaps between
-# training and validation loss small. But its training loss has dropout on, and its validation loss
-# has none. Without dropout on both sides A's gap is twice C's in our runs: the bigger model gains
-# more on its training text.
+# At equal *time*, too, A is ahead of C in the published losses. LLmini finds its gaps between
+# training and validation loss small, but only its training loss has dropout on. Without it A's gap
+# is twice C's in our runs: the bigger model gains more on its training text.
 #
 # ## One change at a time
 #
@@ -265,7 +264,7 @@ widgets.table(["by LLmini's own counts", ""], rows)
 
 # %% [markdown]
 # **Two thirds of the positions, and of the computation, go to padding.** And a text of more than
-# 256 tokens needs at least two blocks, but long texts got 1.35 on average: their ends are left out.
+# 256 tokens needs at least two blocks, but long texts got 1.35: their ends are left out.
 
 # %% [markdown] tags=["details"]
 # LLmini's code is public. So we counted its data again, in the form of its code: ten of its eleven
@@ -346,10 +345,9 @@ head = ["model", "tokens per parameter", "with passes", "20 would be", "val − 
 widgets.table(head, table)
 
 # %% [markdown]
-# But the rule tells how to spend computation, not whether a model has run out of data. Losses could
-# tell that, and LLmini's do not: its validation loss still falls in the last pass. What a lack of
-# data looks like is in [the same text, twenty times](7_equal_time.md#the-same-text-twenty-times):
-# with fewer texts, read more often, the loss on new text turns and rises.
+# But the rule tells how to spend computation, not whether a model has run out of data. LLmini's
+# losses do not show that: its validation loss still falls in the last pass. With [fewer texts, read
+# more often](7_equal_time.md#the-same-text-twenty-times), it turns and rises.
 
 # %%
 whole = {name: next(iter(runs.values()))["params_total"] for name, runs in changed.items()}
