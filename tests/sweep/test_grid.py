@@ -629,7 +629,7 @@ def test_an_accuracy_for_each_value_of_a_size_gives_a_record_for_each(copied, ca
     assert [row["labels"]["hops"] for row in about["by_value"]] == ["1", "2"] * 2
     *differences, number = about["differences"]
     assert len(differences) == 4  # accuracy and loss, and the accuracy of each hops
-    assert number == "these are 4 intervals, each of 95 % by itself"
+    assert number.startswith("these are 4 intervals, each of 95 % by itself; p is corrected")
     assert train.main(["--report", str(out / "grid")]) == 0
     assert (out / "grid" / "report.html").read_text(encoding="utf-8").count("<table>") == 2
     table.summarize(str(out / "drawn"), [Cell(dict(n_layers=2), {}, m, t)], "python train.py")
@@ -673,12 +673,16 @@ def test_differences_pair_runs_of_the_same_seed_and_labels():
             if (hops, seed) != ("2", 2):
                 more = gap + 0.01 * seed
                 runs.append(dict(labels=dict(model="B") | labels, accuracy=0.1 * seed + more))
-    one, two = table.differences(runs, ["accuracy"])
+    found = list(table.differences(runs, ["accuracy"]))
+    (one, p), (two, q) = found
     # Student's t for two degrees of freedom is 4.303, the standard error 0.01 / √3
     low, high = 0.11 - 4.3027 * 0.01 / 3**0.5, 0.11 + 4.3027 * 0.01 / 3**0.5
     says = f"accuracy, hops 1, B minus A: +0.110, 95 % interval from {low:+.3f} to {high:+.3f}, "
     assert one == says + "excludes 0 (n = 3, same seeds)"
     assert two.startswith("accuracy, hops 2, B minus A: +0.305,") and "(n = 2, same" in two
+    # t = 0.11 / (0.01 / √3) = 19.05 for two degrees of freedom, 61 for one; the lower counts twice
+    assert p == pytest.approx(0.00274, abs=1e-5) and q == pytest.approx(0.01044, abs=1e-5)
+    assert [line.rpartition(" p ")[2] for line in table.corrected(found)[:2]] == ["0.0055", "0.01"]
 
 
 @pytest.mark.parametrize(("gaps", "says"), [
@@ -692,7 +696,7 @@ def test_a_difference_excludes_0_on_either_side_but_not_without_a_width(gaps, sa
     for seed, gap in enumerate(gaps):
         for model, accuracy in (("A", 0.0), ("B", gap)):
             runs.append(dict(labels=dict(model=model, seed=str(seed)), accuracy=accuracy))
-    (line,) = table.differences(runs, ["accuracy"])
+    ((line, _),) = table.differences(runs, ["accuracy"])
     assert says in line and ("excludes 0" in line) == ("excludes 0" in says)
 
 
