@@ -215,8 +215,8 @@ def test_the_workflow_puts_notebooks_where_the_buttons_look_for_them(tmp_path):
 # ---------- the Kaggle notebook ----------
 
 TINY = """PRESET = 'laptop'
-SETTINGS = dict(out_dir='runs', steps=4, warmup_steps=1, max_rows=90, eval_every=1, save_every=2,
-                eval_problems=3, d_model=8, d_ff=8)"""
+SETTINGS = dict(out_dir='runs', steps=4, warmup_steps=1, max_rows=90, eval_every=2, save_every=2,
+                eval_problems=2, watch_problems=0, eval_blocks=4, d_model=8, d_ff=8)"""
 
 
 def tiny_kaggle(site=""):
@@ -329,5 +329,5 @@ def test_the_kaggle_notebook_runs_again_and_goes_on_after_a_cut_off(kaggle):
     asked = iter([False, True])
     assert not running.train(m, t, stop=lambda: next(asked)).finished
     again = kaggle()
-    assert "step 3/4" in again and "step 2/4" not in again
+    assert "step 4/4" in again and "step 2/4" not in again
     assert last_lines(again) == last_lines(first)

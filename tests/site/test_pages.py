@@ -268,7 +268,9 @@ def test_serve_shows_pages_before_they_have_run_and_their_outputs_afterwards(ser
     assert "WARNING -" not in (project / "serve.log").read_text()  # of a heading not there yet
     (project / "go").touch()
     outputs = project / ".cache" / "pages"
+    end = time.monotonic() + 90
     while not list(outputs.glob("tutorials-01_page-*.json")):
+        assert time.monotonic() < end, (project / "serve.log").read_text()
         time.sleep(0.1)
     (project / "go on").touch()
     page = fetched(served + "tutorials/01_page/", "<pre><code>it is 1</code>")

@@ -8,6 +8,7 @@ import ast
 import contextlib
 import html.parser
 import inspect
+import itertools
 import json
 import os
 import pathlib
@@ -127,17 +128,18 @@ def page_of(project):
 
 def test_a_failing_cell_ends_the_build_and_names_page_and_line(project):
     write(project, "\nprint(1)\nassert 1 == 2")
-    for _ in range(2):  # and leaves nothing that the next build would take for a result
-        code, said = build(project, project / "site")
-        assert code == 1
-        assert re.search("(?s)tutorials/01_page.*-> 2 assert 1 == 2.*AssertionError", said), said
-
-
-@pytest.mark.parametrize("parts", [[DRAW, SEE.replace("What", "Who")], [DRAW, "\n1", SEE]])
-def test_a_figure_needs_its_paragraph(project, parts):
-    write(project, *parts)
     code, said = build(project, project / "site")
-    assert code == 1 and re.search("01_page.py: a figure without 'What to see:'", said)
+    assert code == 1
+    assert re.search("(?s)tutorials/01_page.*-> 2 assert 1 == 2.*AssertionError", said), said
+
+
+def test_a_figure_needs_its_paragraph():
+    drawn = '<div><div class="jp-RenderedSVG"><svg></svg></div></div>'
+    other = '<div><div class="jp-RenderedMarkdown"><p>Who to see: up.</p></div></div>'
+    for after in ("", "<div>1</div>", other):
+        box = bs4.BeautifulSoup(drawn + after, "html.parser").div
+        with pytest.raises(ValueError, match="01_page.py: a figure without 'What to see:'"):
+            render.figure(box, itertools.count(1), "01_page.py")
 
 
 def test_the_way_to_download_a_page_stands_below_its_first_paragraph(project):
