@@ -22,6 +22,7 @@ import pytest
 import torch
 from matplotlib.figure import Figure
 
+import browser
 import minidepth as md
 import train
 import warm
@@ -33,9 +34,11 @@ from minidepth_lab.measure.cell import Cell
 from minidepth_lab.models import fast, variants
 from minidepth_lab.rows import to_data
 from minidepth_lab.show import curve
+from minidepth_lab.tasks.base import task_data
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-SHARED = pathlib.Path(__file__).resolve().parents[2] / "shared"
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+SHARED = ROOT.parent / "shared"
 
 TINY_MODEL = dict(
     n_layers=2, n_heads=2, d_model=16, d_ff=32, block_size=80, dropout=0.1, tie_weights=True
@@ -173,7 +176,7 @@ def tiny(tmp_path):
 
 @pytest.fixture
 def kept(monkeypatch):
-    """The figures that are drawn, none of which is written."""
+    """The figures that are drawn, each of which is an empty file: to write one takes a second."""
     drawn = []
     monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
     return drawn
@@ -204,10 +207,10 @@ class Ended:
 
 
 @pytest.fixture
-def in_this_process(monkeypatch):
+def in_this_process(monkeypatch, kept):
     """Grids train their runs in this process, which saves each the seconds of its imports: for
     tests of what is made of the runs. How processes are started and end is tested in test_grid.
-    Nor do they draw each run's curve, as a run that is no grid's does."""
+    Nor do they draw each run's curve, as a run that is no grid's does, or write a figure."""
 
     def start(cell, preset, settings, environment):
         return Ended(train.main(cell.command(preset, settings)))
@@ -216,6 +219,7 @@ def in_this_process(monkeypatch):
         if threading.current_thread() is threading.main_thread():  # a grid's runs have threads
             drawn(run, t)
 
+    monkeypatch.setattr(task_data, "N_DRAWN", 200)  # sequences that a run of a task is tested on
     drawn = curve.draw_curve
     monkeypatch.setattr(curve, "draw_curve", draw)
     monkeypatch.setattr(Cell, "start", start)
@@ -278,8 +282,8 @@ def solved(tmp_path_factory):
     """The folder of two layers that have learned icqa; tests must not change its weights."""
 
     def make(folder):
-        about = dict(data="icqa", n_layers=2, eval_every=500, out_dir=str(folder), name="two")
-        m, t = registry.configs("tasks", **about)
+        about = dict(data="icqa", n_layers=2, out_dir=str(folder), name="two")
+        m, t = registry.configs("tasks", steps=300, eval_every=300, **about)
         running.train(m, t, registry.data_of(t, m.block_size))
 
     return str(made_once(tmp_path_factory, "solved", make) / "two")
@@ -289,6 +293,36 @@ def solved(tmp_path_factory):
 def data():
     """load_data() of a small embedded set, block 80, padded, loss on the assistant."""
     return to_data.load_data(configs.make("laptop", **TINY_TRAIN)[1], 80)
+
+
+@pytest.fixture(scope="session")
+def tab():
+    """The one browser of all tests."""
+    with browser.running() as tab:
+        yield tab
+
+
+@pytest.fixture(scope="session")
+def docs():
+    """The address of docs/, which is served."""
+    with browser.serving(ROOT / "docs") as address:
+        yield address
+
+
+@pytest.fixture
+def in_page(tab, docs):
+    """What an async function of our scripts (m, p and t) returns."""
+
+    def run(script):
+        tab.open(docs + "assets/")
+        return tab.run(f"""(async () => {{
+          const m = await import("/assets/minidepth.js")
+          const p = await import("/assets/problems.js")
+          const t = await import("/assets/training.js")
+          {script}
+        }})()""")
+
+    return run
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import torch
 
 from minidepth_lab.base import console, machine
 from minidepth_lab.keep import check, checkpoints, registry
-from minidepth_lab.measure import results
+from minidepth_lab.measure import judge, results
 from minidepth_lab.measure.cell import shown
 from minidepth_lab.measure.results import METRICS, grouped
 from minidepth_lab.show import figures
@@ -91,9 +91,11 @@ def drop_repeated_sizes(runs):
 
 
 def differences(runs, metrics):
-    """What each model has over each other one, seed by seed, as sentences. A study names its
-    models, and of those named GROUP: NAME only those of one group are compared; in a plain grid the
-    values of its settings are the names."""
+    """What each model has over each other one, seed by seed, as sentences, each with the p of
+    Student's t or None. A study names its models, and of those named GROUP: NAME only those of one
+    group are compared; in a plain grid the values of its settings are the names."""
+    from scipy.stats import ttest_1samp
+
     values = {}  # {labels but model and seed: {model: {seed: run}}}
     for run in runs:
         labels = dict(run["labels"])
@@ -112,14 +114,28 @@ def differences(runs, metrics):
             if len(gaps) < 2:
                 continue
             mean, half = results.interval(gaps)
-            interval = "no interval, the gaps do not differ"
+            interval, p = "no interval, the gaps do not differ", None
             if half > 0:
+                p = ttest_1samp(gaps, 0).pvalue.item()
                 interval = f"95 % interval from {mean - half:+.3f} to {mean + half:+.3f}, "
                 interval += "excludes 0" if abs(mean) > half else "does not exclude 0"
             yield (
-                f"{METRICS[metric][0]}{where}, {b} minus {a}: {mean:+.3f}, {interval} "
-                f"(n = {len(gaps)}, same seeds)"
+                (
+                    f"{METRICS[metric][0]}{where}, {b} minus {a}: {mean:+.3f}, {interval} "
+                    f"(n = {len(gaps)}, same seeds)"
+                ),
+                p,
             )
+
+
+def corrected(found):
+    """differences() as sentences; several with the p of each corrected for their number."""
+    if len(found) < 2:
+        return [line for line, _ in found]
+    ps = iter(judge.holm([p for _, p in found if p is not None]))
+    lines = [line if p is None else f"{line}, corrected p {next(ps):.2g}" for line, p in found]
+    several = f"these are {len(found)} intervals, each of 95 % by itself"
+    return [*lines, f"{several}; p is corrected for their number (Holm)"]
 
 
 # ---------- the table ----------
@@ -189,12 +205,11 @@ def summarize(folder, cells, command, study=None):
     named, n_models = all("model" in run["labels"] for run in runs), len(grouped(whole))
     if named or 1 < n_models <= MOST_COMPARED:
         metrics = figures.known_to_all(whole, "accuracy", "val_loss")
-        about["differences"] = list(differences(whole, metrics))
+        found = list(differences(whole, metrics))
         if split and named:
-            about["differences"] += differences(runs, ["accuracy"])
-        if (n := len(about["differences"])) > 1:
-            about["differences"].append(f"these are {n} intervals, each of 95 % by itself")
-        if n:
+            found += differences(runs, ["accuracy"])
+        about["differences"] = corrected(found)
+        if found:
             text += "\n\n" + "\n".join(f"- {line}" for line in about["differences"])
     if several_words:
         note += f". {results.WORDS_DIFFER}"

@@ -1,6 +1,6 @@
 """What a run is said to take before it begins: what train() does is counted, and timed."""
 
-import dataclasses
+import itertools
 
 import pytest
 import torch
@@ -9,14 +9,14 @@ import minidepth as md
 from minidepth_lab.base import configs
 from minidepth_lab.keep import registry, running
 from minidepth_lab.measure import forecast
+from minidepth_lab.tasks import walk
 
 
-@pytest.mark.parametrize("every", [1, 2, 3, 7, 25])
-@pytest.mark.parametrize("steps", [1, 2, 3, 6, 7, 50])
-def test_evaluations_are_those_that_train_makes(steps, every):
-    t = configs.TrainConfig(steps=steps, eval_every=every, warmup_steps=0)
-    made = [n for n in range(1, steps + 1) if n == 1 or n == steps or n % every == 0]
-    assert running.evaluations_of(t) == (len(made), len(made) * 64 + 64, 0)
+def test_evaluations_are_those_that_train_makes():
+    for steps, every in itertools.product((1, 2, 3, 6, 7, 50), (1, 2, 3, 7, 25)):
+        t = configs.TrainConfig(steps=steps, eval_every=every, warmup_steps=0)
+        made = [n for n in range(1, steps + 1) if n == 1 or n == steps or n % every == 0]
+        assert running.evaluations_of(t) == (len(made), len(made) * 64 + 64, 0)
 
 
 def test_a_run_does_as_many_evaluations_and_answers_as_were_counted(tiny, data, monkeypatch):
@@ -62,13 +62,11 @@ def read(monkeypatch):
     return tokens
 
 
-@pytest.mark.parametrize("batch_size, grad_accum", [(4, 3), (6, 1), (40, 5)])
-@pytest.mark.parametrize("loops", [1, 3])
+@pytest.mark.parametrize("batch_size, grad_accum, loops", [(4, 3, 3), (6, 1, 1), (40, 5, 1)])
 def test_a_step_takes_what_it_takes_in_training(read, batch_size, grad_accum, loops):
     """A batch that is larger than what is timed, too."""
-    m, t = configs.make("laptop", n_layers=2, d_model=8, vocab_size=50, block_size=64)
-    t = dataclasses.replace(t, batch_size=batch_size, grad_accum=grad_accum)
-    m = dataclasses.replace(m, n_loops=loops)
+    m, t = configs.make("laptop", n_layers=2, d_model=8, vocab_size=50, block_size=64,
+                        batch_size=batch_size, grad_accum=grad_accum, n_loops=loops)  # fmt: skip
     found = forecast.of_run(m, t)
     assert found.step == batch_size * grad_accum * 64 * 2 * loops
     blocks = running.evaluations_of(t)[1]
@@ -84,24 +82,23 @@ def test_data_is_timed_as_its_batches_are(read, tiny, data):
     assert forecast.of_run(m, t, data).step == tokens * m.n_layers * m.n_loops
 
 
-@pytest.mark.parametrize("done", [1, 3, 5, 6])
-def test_of_a_run_that_goes_on_it_is_what_is_left(done):
+def test_of_a_run_that_goes_on_it_is_what_is_left():
     t = configs.TrainConfig(steps=7, eval_every=3, warmup_steps=0, batch_size=2, grad_accum=1)
     m = configs.ModelConfig(block_size=8, d_model=8, n_heads=1, d_ff=8, n_layers=1, vocab_size=9)
-    left = [n for n in range(done + 1, 8) if n in (1, 3, 6, 7)]
-    found = forecast.of_run(m, t, done=done)
-    assert (found.steps, found.evaluations) == (7 - done, len(left))
+    for done, evaluations in ((1, 3), (3, 2), (6, 1)):  # at steps 1, 3, 6 and 7
+        found = forecast.of_run(m, t, done=done)
+        assert (found.steps, found.evaluations) == (7 - done, evaluations)
 
 
 @pytest.mark.parametrize("name", ["walk", "icqa"])
 def test_a_tasks_own_tests_are_counted_as_the_run_makes_them(name, monkeypatch, tmp_path):
     """Against a run in which every layer counts what it reads in evaluate(), the last one too."""
-    small = dict(d_model=16, n_heads=2, steps=7, warmup_steps=1, eval_every=3, batch_size=4)
+    monkeypatch.setattr(walk, "RINGS_TESTED", 20)
+    small = dict(d_model=16, n_heads=2, steps=4, warmup_steps=1, eval_every=3, batch_size=4)
     small |= dict(out_dir=str(tmp_path), name="run", data=(name,))
-    if name != "icqa":
-        small["sizes"] = ("ring=5", "hops=2", "far=40")
-    preset = name if name in configs.PRESETS else "tasks"
-    m, t = registry.configs(preset, **small)
+    if name == "walk":
+        small["sizes"] = ("ring=5", "hops=2", "far=10")
+    m, t = registry.configs("walk" if name == "walk" else "tasks", **small)
     data = registry.data_of(t, m.block_size)
     m, t = running.complete_configs(m, t, data)
     evaluations = running.evaluations_of(t, data)[0]
@@ -110,8 +107,7 @@ def test_a_tasks_own_tests_are_counted_as_the_run_makes_them(name, monkeypatch, 
     forward, measure = md.Layer.forward, type(data).evaluate
 
     def counting(layer, x, cache=None):
-        if measuring:
-            read.append(x.size(0) * x.size(1))
+        read.extend([x.size(0) * x.size(1)] * bool(measuring))
         return forward(layer, x, cache)
 
     def watched(self, model):

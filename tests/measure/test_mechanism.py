@@ -2,13 +2,11 @@
 
 import itertools
 import json
-import os
 import shutil
 
 import numpy as np
 import pytest
 import torch
-from matplotlib.figure import Figure
 
 import minidepth as md
 import train
@@ -16,7 +14,6 @@ from minidepth_lab import tasks
 from minidepth_lab.keep import checkpoints, registry
 from minidepth_lab.measure import inspect
 from minidepth_lab.models import variants
-from minidepth_lab.show import attention
 from minidepth_lab.tasks.base import task_data
 
 
@@ -72,25 +69,20 @@ def test_links_of_pointers():
         assert steps["jump 1"] == {i: {x[i]} for i in range(17, 48, 2)}
 
 
-def test_what_has_no_steps_says_so():
+def test_what_has_no_steps_says_so_and_links_of_ones_own_are_a_dictionary():
+    class Mine(type(tasks.TASKS["icqa"])):
+        links = tasks.Task.links
+
+    data = task_data.make_task_data(Mine(), registry.configs("tasks", data="icqa")[1])
+    part = [torch.tensor(each[:2]) for each in data.val]
+    with pytest.raises(ValueError, match="^test_mechanism has no steps to look for"):
+        task_data.links_of(data, *part)
+    Mine.links = lambda task, tokens, targets, **sizes: [tokens > 0]
+    with pytest.raises(ValueError, match="must return {step: bool tensor .*; it returned .tensor"):
+        task_data.links_of(data, *part)
     m, t = registry.configs("tasks", data="memorize", n_layers=1, vocab_size=41)
     with pytest.raises(ValueError, match="memorize has no steps to look for"):
         inspect.mechanism(variants.GPT(m), registry.data_of(t, m.block_size), n=20)
-
-
-def test_links_of_ones_own_are_a_dictionary():
-    class Mine(type(tasks.TASKS["icqa"])):
-        def links(self, tokens, targets, **sizes):
-            return [tokens > 0]
-
-    _, t = registry.configs("tasks", data="icqa")
-    data = task_data.make_task_data(Mine(), t)
-    with pytest.raises(ValueError, match="must return {step: bool tensor .*; it returned .tensor"):
-        task_data.links_of(data, *(torch.tensor(part[:2]) for part in data.val))
-    Mine.links = tasks.Task.links  # a task without them did not fail
-    data.facts["task"] = "mine.py"
-    with pytest.raises(ValueError, match="^test_mechanism has no steps to look for"):
-        task_data.links_of(data, *(torch.tensor(part[:2]) for part in data.val))
 
 
 def test_an_ablated_head_adds_nothing(model):
@@ -121,17 +113,14 @@ def test_each_pass_of_a_looped_model_is_ablated_by_itself(model):
         for cut in (heads, heads[:1], heads[2:]):
             with inspect.ablated(looped, cut), inspect.ablated(stacked, cut):
                 assert torch.allclose(looped(tokens), stacked(tokens), atol=1e-5)
-    for loops in (3, 5):  # more than it was trained with: each is its own
-        longer = model(n_layers=2, n_loops=loops)
-        longer.load_state_dict(looped.state_dict())
-        with inspect.ablated(looped, heads), inspect.ablated(longer, heads):
-            assert torch.allclose(looped(tokens, loops=loops), longer(tokens), atol=1e-5)
-        with inspect.ablated(longer, heads):
-            cut = longer(tokens)
-        with inspect.ablated(looped, [(1, 1)]):
-            with inspect.ablated(looped, heads[1:]):
-                assert torch.allclose(looped(tokens, loops=loops), cut, atol=1e-5)
-            assert not torch.allclose(looped(tokens, loops=loops), cut, atol=1e-2)
+    longer = model(n_layers=2, n_loops=5)  # more than it was trained with: each is its own
+    longer.load_state_dict(looped.state_dict())
+    with inspect.ablated(longer, heads):
+        cut = longer(tokens)
+    with inspect.ablated(looped, [(1, 1)]):
+        with inspect.ablated(looped, heads[1:]):
+            assert torch.allclose(looped(tokens, loops=5), cut, atol=1e-5)
+        assert not torch.allclose(looped(tokens, loops=5), cut, atol=1e-2)
     m, t = registry.configs("tasks", data="icqa", n_layers=1, n_loops=3, vocab_size=40)
     found = inspect.mechanism(variants.GPT(m), registry.data_of(t, m.block_size), n=20)
     shapes = [np.shape(part) for part in (found["without"], found["steps"]["copy"]["weight"])]
@@ -182,9 +171,7 @@ def test_links_are_cut_in_one_loop_of_a_looped_model(model):
     assert torch.equal(again, first) and torch.equal(same, second)
 
 
-def test_mechanism_and_its_command(solved, tmp_path, capsys, monkeypatch):
-    drawn, write = [], Figure.savefig
-    monkeypatch.setattr(Figure, "savefig", lambda f, *a, **k: drawn.append(f) or write(f, *a, **k))
+def test_mechanism_and_its_command(solved, tmp_path, capsys, kept):
     model, _ = checkpoints.load(solved)
     data = registry.data_of(checkpoints.read_config(solved)[1], model.config.block_size)
     found = inspect.mechanism(model, data)
@@ -206,10 +193,9 @@ def test_mechanism_and_its_command(solved, tmp_path, capsys, monkeypatch):
     assert out.startswith(said) and "match: heads " in out
     written = json.load(open(folder / "mechanism.json"))
     assert written["steps"]["match"]["without"] == match["without"]
-    assert os.path.getsize(folder / "mechanism.png") > 10_000
     # a panel a step: the map of the head that does it most, with circles where that should look
-    panel, weights = drawn[0].axes[1], match["weight"][layer]
-    head = weights.index(max(weights))
+    _, panel, last, _ = kept[0].axes
+    head = max(range(2), key=match["weight"][layer].__getitem__)
     assert panel.get_title().startswith(f"match: layer {layer + 1}, head {head + 1}\n")
     shades = torch.tensor(panel.images[0].get_array().data)
     torch.testing.assert_close(shades, maps[layer][0, head], atol=1e-5, rtol=0)
@@ -218,14 +204,43 @@ def test_mechanism_and_its_command(solved, tmp_path, capsys, monkeypatch):
     assert shown == [(asked.index(answers[q]), q) for q in range(16, 24)]
     assert panel.get_xlabel().startswith("key") and panel.get_ylabel() == "query"
     # and one more of the accuracy without each head
-    last = drawn[0].axes[2]
     assert last.images[0].get_array().data.tolist() == found["without"]
     assert last.get_title().endswith(f"(with all: {found['accuracy']:.2f})")
-    assert (last.get_xlabel(), last.get_ylabel(), len(drawn[0].axes)) == ("head", "layer", 4)
+    assert (last.get_xlabel(), last.get_ylabel()) == ("head", "layer")
 
 
 def test_the_mechanism_of_a_text_model_is_no_question(finished, capsys):
     assert train.main(["--mechanism", finished]) == 2
-    assert "was not trained on a depth task" in capsys.readouterr().err
-    with pytest.raises(ValueError, match=f"--mechanism {finished} was not trained on a depth task"):
-        attention.show_mechanism(finished)
+    assert f"--mechanism {finished} was not trained on a depth task" in capsys.readouterr().err
+
+
+def steps_of(out, data, *flags):
+    """The steps of mechanism.json of a model of two layers that has learned nothing, by command."""
+    line = f"--data {data} --n_layers 2 --steps 1 --warmup_steps 0 --batch_size 2 --lr 0"
+    line += f" --d_model 32 --out_dir {out} --name run"
+    assert train.main([*line.split(), *flags]) == 0
+    assert train.main(["--mechanism", str(out / "run")]) == 0
+    return json.loads((out / "run" / "mechanism.json").read_text())["steps"]
+
+
+def test_heads_that_look_at_all_tokens_alike_have_the_known_weights(tmp_path, kept):
+    """Weights so small that every key gets the same: the end of a string of six, the seventh token,
+    reads three of seven, and nobody gives half."""
+    steps = steps_of(tmp_path, "template", "--n_heads", "2", "--init_std", "1e-9")
+    for layer in steps["read"]["weight"]:
+        assert layer == pytest.approx([3 / 7, 3 / 7], abs=1e-5)
+    assert steps["read"]["heads"] == []
+    # an equal symbol, one key of the i + 1 in sight: at the second place or later, up to the sixth
+    for layer in steps["parse"]["weight"]:
+        assert all(1 / 6 < weight < 1 / 2 for weight in layer)
+
+
+def test_the_heads_named_are_those_that_give_half_or_more(tmp_path, kept):
+    """One pair: its answer has two keys in sight, and an untrained head gives the question about
+    half, one more and one less."""
+    flags = ["--sizes", "pairs=1", "--n_heads", "8", "--init_std", "0.4"]
+    copy = steps_of(tmp_path, "icqa", *flags)["copy"]
+    flat = {(i, j): w for i, layer in enumerate(copy["weight"]) for j, w in enumerate(layer)}
+    near = [w for w in flat.values() if 0.3 < w < 0.7]
+    assert min(near) < 0.5 < max(near) and len(flat) == 16
+    assert {tuple(head) for head in copy["heads"]} == {head for head, w in flat.items() if w >= 0.5}

@@ -9,19 +9,17 @@ import shutil
 
 import pytest
 import torch
+from scipy.stats import binomtest
 
 import stored
+from conftest import ROOT
 from minidepth_lab.base import configs
 from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import judge, results
 from minidepth_lab.models import variants
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "docs" / "results"
 NAMES = results.experiments()
-
-
-# ---------- what the README says ----------
 
 
 # ---------- stored runs ----------
@@ -61,19 +59,16 @@ def test_every_stored_run_is_read_with_all_its_settings(name):
         assert results.columns_of(run["log"]) == line["log"]
 
 
-def test_settings_that_are_gone_are_kept():
+def test_settings_that_are_gone_are_kept_and_no_result_names_a_machines_folder():
     gone = set()
     for name in NAMES:
         gone |= {key for line in results.lines_of(name) for key in line["train"]}
-    gone -= vars(configs.TrainConfig()).keys()
-    assert {"hints", "hops", "answer", "stride", "val_packing", "curriculum"} <= gone
-
-
-def test_no_result_names_a_machines_folder():
+    assert {"hints", "hops", "answer", "stride", "val_packing", "curriculum"} <= (
+        gone - vars(configs.TrainConfig()).keys()
+    )
     for path in RESULTS.rglob("*.json*"):
         text = path.read_text(encoding="utf-8")
-        for folder in ("tmp", "work", "home", "root"):
-            assert f"/{folder}/" not in text, path
+        assert not any(f"/{folder}/" in text for folder in ("tmp", "work", "home", "root")), path
 
 
 def test_each_experiment_says_what_it_is_about():
@@ -109,15 +104,13 @@ def test_runs_are_selected_by_settings_sizes_and_ranges(tmp_path, monkeypatch):
         stored.line("c", log, seed=5, hops=[2], data=["khop"]),
     ]
     stored.write(tmp_path, "made", lines)
-
-    def found(**wanted):
-        return "".join(run["id"] for run in results.runs("made", **wanted))
-
-    assert found() == "abc" and found(hops=2) == "ac" and found(hops=4) == "b"
-    assert found(seed=range(3, 5)) == "ab" and found(seed=[3, 5]) == "ac"
-    assert found(data="khop") == "c" and found(way="given") == "a" and found(n_heads=(2, 4)) == "b"
-    assert found(n_heads=[2, 4]) == "b" and found(n_heads=[4, 2]) == ""
-    assert found(nothing=1) == "" and found(threads=2) == "abc" and found(hops=2, seed=5) == "c"
+    for wanted, ids in (
+        (dict(), "abc"), (dict(hops=2), "ac"), (dict(hops=4), "b"), (dict(seed=range(3, 5)), "ab"),
+        (dict(seed=[3, 5]), "ac"), (dict(data="khop"), "c"), (dict(way="given"), "a"),
+        (dict(n_heads=(2, 4)), "b"), (dict(n_heads=[2, 4]), "b"), (dict(n_heads=[4, 2]), ""),
+        (dict(nothing=1), ""), (dict(threads=2), "abc"), (dict(hops=2, seed=5), "c"),
+    ):  # fmt: skip
+        assert "".join(run["id"] for run in results.runs("made", **wanted)) == ids, wanted
     groups = results.by(results.runs("made"), "n_layers", "seed")
     assert list(groups) == [(1, 3), (1, 5), (2, 4)]
 
@@ -149,7 +142,7 @@ def test_a_published_run_is_read_as_its_folder_is(finished, shelf, tmp_path):
     assert sorted(os.listdir(shelf / "new")) == ["runs.jsonl"]
 
 
-def test_what_cannot_be_published_is_told_in_one_line_and_nothing_is_written(
+def test_what_cannot_be_published_or_kept_is_told_in_a_line_and_nothing_is_written(
     finished, shelf, tmp_path, capsys
 ):
     run = copy_of(finished, tmp_path, "run", 7)
@@ -160,26 +153,29 @@ def test_what_cannot_be_published_is_told_in_one_line_and_nothing_is_written(
     stopped = copy_of(finished, tmp_path, "stopped", 9)
     lines = (stopped / "log.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (stopped / "log.jsonl").write_text("".join(lines[:-1]), encoding="utf-8")
-    damaged = copy_of(finished, tmp_path, "damaged", 10)
-    (damaged / "config.json").write_text("{", encoding="utf-8")
-    for folders, name, words in (
-        ([fresh, run], "new", "has a run run already"),
-        ([fresh, again], "new", "has this run already, as run"),
-        ([fresh, fresh], "new", "has a run fresh already"),
-        ([fresh, stopped], "new", "is not finished; go on with --resume"),
-        ([fresh, damaged], "new", "is not the configuration of a run"),
-        ([fresh, tmp_path / "none"], "new", "config.json"),
-        ([fresh], "old", "experiment 'old' is unknown; make "),
+    (run / "model.safetensors").write_bytes(b"damaged")
+    for what, folders, name, words in (
+        ("publish", [fresh, run], "new", "has a run run already"),
+        ("publish", [fresh, again], "new", "has this run already, as run"),
+        ("publish", [fresh, fresh], "new", "has a run fresh already"),
+        ("publish", [fresh, stopped], "new", "is not finished; go on with --resume"),
+        ("publish", [fresh, tmp_path / "none"], "new", "config.json"),
+        ("publish", [fresh], "old", "experiment 'old' is unknown; make "),
+        ("keep", [run, fresh], "new", "is not a checkpoint of this model"),
+        ("keep", [fresh], "new", "experiment 'new' has no run fresh; publish it first"),
+        ("keep", [run], "old", "experiment 'old' is unknown"),
     ):
-        assert results.main(["publish", *map(str, folders), name]) == 2
+        assert results.main([what, *map(str, folders), name]) == 2
         printed = capsys.readouterr()
         assert words in printed.err and printed.err.count("\n") == 1 and not printed.out
         assert (shelf / "new" / "runs.jsonl").read_bytes() == before
+        assert not (shelf / "new" / "weights").exists()
+    with pytest.raises(ValueError, match="no weights are stored for run 'run' of experiment 'new"):
+        results.weights("new", "run")
     for arguments in ([], ["publish"], ["publish", "new"], ["look", str(fresh), "new"]):
         assert results.main(arguments) == 2
-        assert capsys.readouterr().err.startswith(
-            "usage: python -m minidepth_lab.measure.results publish|keep"
-        )
+        said = capsys.readouterr().err
+        assert said.startswith("usage: python -m minidepth_lab.measure.results publish|keep")
 
 
 def test_what_is_measured_later_is_added_to_the_lines_of_runs(
@@ -202,30 +198,30 @@ def test_what_is_measured_later_is_added_to_the_lines_of_runs(
     assert first["measured"]["seeds"] == dict(seed=7) and third["measured"]["seeds"] == dict(seed=9)
     about = first["measured"]["about"]["seeds"]
     assert set(about) == {"date", "versions", "device", "commit"} and none["measured"] == {}
-    assert [line | dict(measured=0) for line in results.lines_of("new")] == [
-        line | dict(measured=0) for line in before
-    ]
+    after = [line | dict(measured=0) for line in results.lines_of("new")]
+    assert after == [line | dict(measured=0) for line in before]
     command("--what", "name", folders[0])
     measured = results.runs("new")[0]["measured"]
     assert measured["seeds"] == dict(seed=7) and measured["name"] == "run-7"
     assert set(measured["about"]) == {"seeds", "name"}
     stored = (shelf / "new" / "runs.jsonl").read_bytes()
-    for wrong, words in ((finished, "has no run finished; publish it"), ("none", "no run none")):
-        with pytest.raises(SystemExit) as left:
-            command(folders[1], wrong)
-        assert left.value.code == 2
-        error = capsys.readouterr().err
-        assert words in error and "Traceback" not in error
-        assert (shelf / "new" / "runs.jsonl").read_bytes() == stored
 
     def full(name, lines):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(results, "write_lines", full)
-    for given, words in ((["--what", "size"], "invalid choice: 'size'"), ([], "No space left")):
+    for given, words in (
+        ([folders[1], finished], "has no run finished; publish it"),
+        ([folders[1], "none"], "no run none"),
+        (["--what", "size", folders[0]], "invalid choice: 'size'"),
+        ([folders[0]], "No space left"),
+    ):
+        if words == "No space left":
+            monkeypatch.setattr(results, "write_lines", full)
         with pytest.raises(SystemExit) as left:
-            command(*given, folders[0])
-        assert left.value.code == 2 and words in capsys.readouterr().err
+            command(*given)
+        error = capsys.readouterr().err
+        assert left.value.code == 2 and words in error and "Traceback" not in error
+        assert (shelf / "new" / "runs.jsonl").read_bytes() == stored
 
 
 def test_kept_weights_are_the_runs_folder_again(finished, shelf, tmp_path):
@@ -246,24 +242,6 @@ def test_kept_weights_are_the_runs_folder_again(finished, shelf, tmp_path):
     assert tokenizer.get_vocab() == words.get_vocab()
     tokens = torch.arange(8)[None]
     assert torch.equal(model(tokens), again(tokens))
-
-
-def test_what_cannot_be_kept_is_told_in_one_line(finished, shelf, tmp_path, capsys):
-    known = pathlib.Path(shutil.copytree(finished, tmp_path / "known"))
-    results.publish([known], "new")
-    other = shutil.copytree(finished, tmp_path / "other")
-    with pytest.raises(ValueError, match="no weights are stored for run 'known' of experiment 'n"):
-        results.weights("new", "known")
-    (known / "model.safetensors").write_bytes(b"damaged")
-    for folders, name, words in (
-        ([known, other], "new", "is not a checkpoint of this model"),
-        ([other], "new", "experiment 'new' has no run other; publish it first"),
-        ([known], "old", "experiment 'old' is unknown"),
-    ):
-        assert results.main(["keep", *map(str, folders), name]) == 2
-        printed = capsys.readouterr()
-        assert words in printed.err and printed.err.count("\n") == 1 and not printed.out
-        assert not (shelf / "new" / "weights").exists()
 
 
 # ---------- reading the folder of a run ----------
@@ -304,44 +282,29 @@ def test_published_tables_are_read_as_numbers():
 # ---------- intervals ----------
 
 
-@pytest.mark.parametrize("values", [[math.nan, 1.0], [math.inf, 1.0], [math.inf, -math.inf]])
-def test_an_interval_of_losses_that_are_infinite_or_nan_has_no_width(values):
-    """A run can end with one after few steps, and a grid of them with its table."""
-    mean, half = results.interval(values)
-    assert not math.isfinite(mean) and math.isnan(half)
+def test_interval_is_students_t_and_has_no_width_where_there_is_no_spread():
+    """A run can end with an infinite loss after few steps, and a grid of them with its table; two
+    equal gaps are no proof of one: an interval without a width would exclude 0."""
+    found = results.interval([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert found == pytest.approx((3, 2.776 * math.sqrt(0.5)), 1e-3)
+    for values in ([7.0], [2.0, 2.0], [0.3 - 0.2, 0.2 - 0.1], [0.7] * 5, [0.0, 0.0]):
+        mean, half = results.interval(values)
+        assert mean == pytest.approx(values[0]) and math.isnan(half)
+    for values in ([math.nan, 1.0], [math.inf, 1.0], [math.inf, -math.inf]):
+        mean, half = results.interval(values)
+        assert not math.isfinite(mean) and math.isnan(half)
 
 
-@pytest.mark.parametrize("values", [[2.0, 2.0], [0.3 - 0.2, 0.2 - 0.1], [0.7] * 5, [0.0, 0.0]])
-def test_values_that_are_all_the_same_show_no_spread_to_judge_by(values):
-    """Two equal gaps are no proof of one: an interval without a width would exclude 0."""
-    mean, half = results.interval(values)
-    assert mean == pytest.approx(values[0]) and math.isnan(half)
-
-
-def test_interval_is_students_t():
-    assert results.interval([1.0, 2.0, 3.0, 4.0, 5.0]) == pytest.approx(
-        (3, 2.776 * math.sqrt(0.5)), 1e-3
-    )
-    mean, half = results.interval([7.0])
-    assert mean == 7 and math.isnan(half)
-
-
-@pytest.mark.parametrize("level", [0.95, 0.5])
-@pytest.mark.parametrize(("successes", "n"), [(0, 5), (5, 5), (1, 1), (57, 60), (3, 1000)])
-def test_wilsons_interval_is_scipys(successes, n, level):
-    from scipy.stats import binomtest
-
-    low, high = results.wilson(successes, n, level)
-    expected = binomtest(successes, n).proportion_ci(level, method="wilson")
-    assert (low, high) == pytest.approx((expected.low, expected.high), abs=1e-9)
-    assert 0 <= low < high <= 1  # it has a width even where all are right
-    assert (low == 0) == (successes == 0) and (high == 1) == (successes == n)
-
-
-@pytest.mark.parametrize(("successes", "n"), [(1, 0), (3, 2), (-1, 2)])
-def test_no_interval_of_no_trials(successes, n):
-    with pytest.raises(ValueError, match=f"{successes} successes of {n} trials; give 0 to n"):
-        results.wilson(successes, n)
+def test_wilsons_interval_is_scipys():
+    for successes, n in ((0, 5), (5, 5), (1, 1), (57, 60), (3, 1000)):
+        for level in (0.95, 0.5):
+            low, high = results.wilson(successes, n, level)
+            expected = binomtest(successes, n).proportion_ci(level, method="wilson")
+            assert (low, high) == pytest.approx((expected.low, expected.high), abs=1e-9)
+            assert (low == 0) == (successes == 0) and (high == 1) == (successes == n)
+    for successes, n in ((1, 0), (3, 2), (-1, 2)):
+        with pytest.raises(ValueError, match=f"{successes} successes of {n} trials; give 0 to n"):
+            results.wilson(successes, n)
 
 
 def test_what_the_bench_printed_is_read_after_its_line(tmp_path, monkeypatch):

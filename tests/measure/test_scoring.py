@@ -1,9 +1,9 @@
 """Multiple choice by likelihood: rows of every shape, scores beside `transformers`."""
 
-import json
 import re
 import statistics
 
+import datasets
 import pytest
 import torch
 from scipy.stats import binomtest
@@ -13,6 +13,11 @@ import train
 from minidepth_lab.keep import checkpoints, export
 from minidepth_lab.measure import score
 from minidepth_lab.rows import files, forms
+
+
+def labelled(texts, labels="ABC"):
+    return dict(text=texts, label=[*labels[: len(texts)]])
+
 
 # one row of each shape, made up here, with the context, choices and answer that it stands for
 SHAPES = {
@@ -29,11 +34,7 @@ SHAPES = {
         ("Iron is a metal.\nQuestion: is iron a metal\nAnswer:", ["no", "yes"], 1),
     ),
     "arc": (
-        dict(
-            question="What melts?",
-            choices=dict(text=["stone", "ice", "air"], label=["A", "B", "C"]),
-            answerKey="B",
-        ),
+        dict(question="What melts?", choices=labelled(["stone", "ice", "air"]), answerKey="B"),
         ("Question: What melts?\nAnswer:", ["stone", "ice", "air"], 1),
     ),
 }
@@ -42,16 +43,15 @@ SHAPES = {
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_shape_is_read(shape):
     row, expected = SHAPES[shape]
-    assert score.choices_of(row) == expected
     columns = {key: None for other, _ in SHAPES.values() for key in other}
-    assert score.choices_of(columns | row) == expected  # as columnar files mix them
     context, choices, answer = expected
+    text = f"{context} {choices[answer]}"
+    for each in (row, columns | row):  # as columnar files mix them
+        assert score.choices_of(each) == expected
+        assert score.as_training_text(each) == {"text": text}
+        assert forms.turns_of(score.as_training_text(each)) == [("text", text)]
     with pytest.raises(ValueError):  # the main job knows no such rows; a study makes texts of them
         forms.turns_of(row)
-    assert score.as_training_text(row) == {"text": f"{context} {choices[answer]}"}
-    assert forms.turns_of(score.as_training_text(columns | row)) == [
-        ("text", f"{context} {choices[answer]}")
-    ]
 
 
 def test_what_is_not_asked_of_a_text_stays_as_it_is():
@@ -62,31 +62,25 @@ def test_what_is_not_asked_of_a_text_stays_as_it_is():
         assert score.as_training_text(row) is row
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        "text", {}, dict(text="a"), dict(question="a", answer="b"), dict(context="a", answer=0),
-        dict(context="a", choices=["b", "c"], answer=2), dict(ctx="a", endings=["b"], label=""),
-        dict(context="", choices=["b", "c"], answer=0), dict(context="a", choices=["b"], answer=-1),
-        dict(question="a", choices=dict(text=["b"], label=["A"]), answerKey="E"),
-        dict(question="a", choices=dict(text=None, label=None), answerKey=None),
-        dict(context=5, choices=["b", "c"], answer=0),
-        dict(context=[1], choices=["b", "c"], answer=0),
-        dict(messages=[dict(role="user", content=5)], choices=["b", "c"], answer=0),
-        dict(question="a", choices=dict(text=["b", "c"], label=5), answerKey="A"),
-        dict(question="a", choices=dict(text=["b", "c"], label="AB"), answerKey="A"),
-        dict(question="a", choices=dict(text=["b"], label={"A": 0}), answerKey="A"),
-        dict(question="a", choices=dict(text="bc", label=["A", "B"]), answerKey="A"),
-        dict(question=None, choices=dict(text=["b", "c"], label=["A", "B"]), answerKey="A"),
-        dict(question=5, passage="a", answer=True), dict(passage="a", answer=False),
-        dict(context="a", choices=["b"], answer=0),
-        dict(context="a", choices=["b", None], answer=0), dict(ctx="", endings=["b", "c"], label=0),
-        dict(passage="a", question="b", answer="yes"),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_what_is_no_multiple_choice_is_left_out(row):
-    assert score.choices_of(row) is None
+NO_CHOICE = [
+    "text", {}, dict(text="a"), dict(question="a", answer="b"),
+    *(dict(dict(context="a", choices=["b", "c"], answer=0), **wrong) for wrong in (
+        dict(choices=None), dict(answer=2), dict(context=""), dict(choices=["b"], answer=-1),
+        dict(context=5), dict(context=[1]), dict(choices=["b"]), dict(choices=["b", None]))),
+    dict(messages=[dict(role="user", content=5)], choices=["b", "c"], answer=0),
+    *(dict(dict(question="a", choices=labelled(["b", "c"]), answerKey="A"), **wrong) for wrong in (
+        dict(answerKey="E"), dict(choices=dict(text=None, label=None)), dict(question=None),
+        *(dict(choices=dict(text=["b", "c"], label=label)) for label in (5, "AB", {"A": 0})),
+        dict(choices=labelled("bc")))),
+    dict(ctx="a", endings=["b"], label=""), dict(ctx="", endings=["b", "c"], label=0),
+    dict(question=5, passage="a", answer=True), dict(passage="a", answer=False),
+    dict(passage="a", question="b", answer="yes"),
+]  # fmt: skip
+
+
+def test_what_is_no_multiple_choice_is_left_out():
+    for row in NO_CHOICE:
+        assert score.choices_of(row) is None, row
 
 
 def test_scores_equal_those_of_the_export(finished, tmp_path):
@@ -124,7 +118,6 @@ def test_scores_equal_those_of_the_export(finished, tmp_path):
 
 def test_the_embedded_set_has_one_right_choice_that_can_be_checked():
     rows = score.embedded_choices(300)
-    assert rows == score.embedded_choices(300)
     trained_on = {row["messages"][0]["content"] for row in md.embedded_rows(3000)}
     known = {row["messages"][0]["content"]: row for row in md.embedded_rows(300, held_out=True)}
     for row in rows:
@@ -133,35 +126,34 @@ def test_the_embedded_set_has_one_right_choice_that_can_be_checked():
         right = known[question]["messages"][-1]["content"]
         assert [i for i, text in enumerate(row["choices"]) if text == right] == [row["answer"]]
         answers = [md.final_answer(text) for text in row["choices"]]
-        assert len(set(answers)) == len(answers) == (2 if question[:4] == "Sort" and "," not in
-                                                     question else len(answers))  # fmt: skip
+        assert len(set(answers)) == len(answers)
+        if question.startswith("Sort") and "," not in question:
+            assert len(answers) == 2
         for text, answer in zip(row["choices"], answers):
-            assert text != right or answer == md.final_answer(right)
-            work = text.split("\n")[1]
             if question.startswith(("From", "Follow")):  # nor does its work give a choice away
-                assert re.split(r"\W+", work)[-1] == answer
+                assert re.split(r"\W+", text.split("\n")[1])[-1] == answer
     answers = [row["answer"] for row in rows]
     assert min(answers.count(i) for i in range(4)) > 30
     sizes = [len(row["choices"]) for row in rows]
     assert {2, 3, 4} == set(sizes) and statistics.mean(1 / n for n in sizes) < 0.3
 
 
-def test_a_model_that_knows_scores_above_one_that_does_not(finished, tmp_path, capsys, monkeypatch):
-    assert train.main(f"--score {finished} --max_rows 60".split()) == 0
-    out = capsys.readouterr().out
-    guess = statistics.mean(1 / len(row["choices"]) for row in score.embedded_choices(60))
+def test_a_model_that_knows_scores_above_one_that_does_not(finished, capsys, monkeypatch):
+    rows = score.embedded_choices(60)
+    guess = statistics.mean(1 / len(row["choices"]) for row in rows)
+    places = [row["answer"] for row in rows]
     line = (
         r"embedded: accuracy (0\.\d{3}) \(95 % interval (0\.\d{3}) to (0\.\d{3}), Wilson\) "
         r"on 60 rows, guessing (.*), the commonest answer (.*): not told apart from .*"
     )
+    assert train.main(f"--score {finished} --max_rows 60".split()) == 0
+    out = capsys.readouterr().out
     accuracy, low, high, guessing, commonest = re.fullmatch(line, out.strip()).groups()
-    places = [row["answer"] for row in score.embedded_choices(60)]
     assert commonest == f"{max(map(places.count, places)) / 60:.3f}"
     assert guessing == f"{guess:.3f}" and abs(float(accuracy) - guess) < 0.25
     theirs = binomtest(round(float(accuracy) * 60), 60).proportion_ci(method="wilson")
     assert (low, high) == (f"{theirs.low:.3f}", f"{theirs.high:.3f}")
-    found = [score.choices_of(row) for row in score.embedded_choices(60)]
-    right = [[float(i == answer) for i in range(len(choices))] for _, choices, answer in found]
+    right = [[float(i == row["answer"]) for i in range(len(row["choices"]))] for row in rows]
     monkeypatch.setattr(score, "choice_scores", lambda *_: right)
     assert train.main(f"--score {finished} --max_rows 60".split()) == 0
     # all of 60 right is no certainty: by Wilson's score 60 / (60 + 1.96²) at least
@@ -205,8 +197,6 @@ def test_files_and_hub_ids_are_scored(finished, jsonl, capsys, monkeypatch):
     asked = []
 
     def load_dataset(name, subset):
-        import datasets
-
         asked.append((name, subset))
         return dict(validation=datasets.Dataset.from_list([SHAPES["arc"][0]] * 3))
 
@@ -214,29 +204,23 @@ def test_files_and_hub_ids_are_scored(finished, jsonl, capsys, monkeypatch):
     monkeypatch.setattr("minidepth_lab.rows.hub.fault", lambda url: None)
     found = score.read_choices("allenai/ai2_arc:ARC-Challenge", 2, [])
     assert found == ([SHAPES["arc"][1]] * 2, 2)
-    assert asked == [("allenai/ai2_arc", "ARC-Challenge")]
     with pytest.raises(ValueError, match="has no split train; it has validation"):
         files.rows_of("roneneldan/TinyStories", "train", [])
-    assert asked[1] == ("roneneldan/TinyStories", None)
+    assert asked == [("allenai/ai2_arc", "ARC-Challenge"), ("roneneldan/TinyStories", None)]
 
 
 def test_what_cannot_be_scored_says_why(finished, jsonl, capsys):
-    path = jsonl([dict(text="a story"), dict(text="another")])
-    assert train.main(["--score", finished, "--data", path]) == 2
-    assert "has no row of context, choices, answer" in capsys.readouterr().err
-    row = dict(context="Sort", choices=["c d " * 60, "a"], answer=0)
-    assert train.main(["--score", finished, "--data", jsonl([row])]) == 2
-    error = capsys.readouterr().err
-    assert "each row has a choice that is empty or has more than 80 tokens, which this" in error
-    assert json.dumps(error).count("\\n") == 1
-    empty = dict(messages=[dict(role="user", content="Sort")], choices=["", "a b"], answer=1)
-    assert train.main(["--score", finished, "--data", jsonl([empty])]) == 2
-    assert "each row has a choice that is empty or has more" in capsys.readouterr().err
-
-
-def test_rows_whose_choices_are_not_read_are_left_out_and_told(finished, jsonl, capsys):
-    short = [dict(context=f"Sort {i}", choices=["c d", "a b"], answer=0) for i in range(4)]
     long = dict(context="Sort", choices=["c d " * 60, "a"], answer=0)
+    empty = dict(messages=[dict(role="user", content="Sort")], choices=["", "a b"], answer=1)
+    no_choice = "each row has a choice that is empty or has more than 80 tokens, which this"
+    for rows, why in (
+        ([dict(text="a story"), dict(text="another")], "has no row of context, choices, answer"),
+        ([long], no_choice), ([empty], no_choice),
+    ):  # fmt: skip
+        assert train.main(["--score", finished, "--data", jsonl(rows)]) == 2
+        error = capsys.readouterr().err
+        assert why in error and error.count("\n") == 1
+    short = [dict(context=f"Sort {i}", choices=["c d", "a b"], answer=0) for i in range(4)]
     path = jsonl([dict(text="none"), short[0], long, *short[1:]])
     assert train.main(["--score", finished, "--data", path]) == 0
     note, score_of = capsys.readouterr().out.splitlines()

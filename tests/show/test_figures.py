@@ -1,13 +1,8 @@
 """Figures: what they show, and that drawing them disturbs nobody."""
 
-import pathlib
-
 import matplotlib
-import pytest
 
 from minidepth_lab.show import curve, figures, why
-
-SITE = pathlib.Path(__file__).parents[2] / "docs" / "site"
 
 
 def test_drawing_leaves_the_programs_backend_and_figures_alone(tmp_path):
@@ -25,20 +20,6 @@ def test_drawing_leaves_the_programs_backend_and_figures_alone(tmp_path):
     assert (tmp_path / "new" / "figure.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_every_number_in_a_heat_map_can_be_read(tmp_path):
-    """Its contrast with its cell, on a light page; on a dark one all of the text is light."""
-    from matplotlib.colors import to_rgb
-
-    values = [i / 50 for i in range(51)]
-    with figures.drawing(tmp_path / "map.png") as (_, axes):
-        figures.heat_map(axes, [values], ".2f", vmax=1)
-        inks = [text.get_color() for text in axes.texts]
-    for value, ink in zip(values, inks, strict=True):
-        *color, opacity = figures.ground()(value)
-        cell = [1 - opacity + opacity * c for c in color]
-        assert contrast(cell, to_rgb(ink)) > 4.3, (value, ink)
-
-
 def test_a_model_has_one_colour_by_whatever_page_it_is_drawn():
     names = ["1 layer", "1 wide layer", "1 wide layer, tuned", "1 layer, 12 times"]
     assert [figures.color_of(name) for name in names] == ["C0", "C3", "C3", "C2"]
@@ -48,20 +29,9 @@ def test_a_model_has_one_colour_by_whatever_page_it_is_drawn():
     assert len(set(by_depth)) == 4
 
 
-def luminance(color):
-    """The relative luminance of an RGB colour, as WCAG defines it."""
-    parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in color]
-    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
-
-
-def contrast(one, other):
-    dark, light = sorted((luminance(one), luminance(other)))
-    return (light + 0.05) / (dark + 0.05)
-
-
-@pytest.mark.parametrize("of_its_own", [[0.5], {"n": {"1": 0.5}}, {"n": [1]}, {"kind": {"a": {}}}])
-def test_a_task_of_ones_own_may_have_its_accuracies_in_another_form(of_its_own):
-    assert curve.last_by_number([dict(accuracy_by=of_its_own)]) == ("", {})
+def test_a_task_of_ones_own_may_have_its_accuracies_in_another_form():
+    for other in ([0.5], {"n": {"1": 0.5}}, {"n": [1]}, {"kind": {"a": {}}}):
+        assert curve.last_by_number([dict(accuracy_by=other)]) == ("", {})
     assert curve.last_by_number([{}]) == ("", {})
     in_memory = dict(n={2: dict(accuracy=0.5), 3: dict(accuracy=0.25)})
     assert curve.last_by_number([dict(accuracy_by=in_memory)]) == ("n", {2: 0.5, 3: 0.25})

@@ -67,45 +67,41 @@ def test_the_list_has_every_run_in_80_columns(place, capsys):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes as POSIX has them")
-@pytest.mark.parametrize("flags", ["--runs --out_dir {}", "--compare {}/one {}/two"])
-def test_a_command_is_quiet_when_nobody_reads_on(flags, place, tmp_path):
-    """`--runs | head -1` ended with the words of a full disk."""
+def test_a_command_is_quiet_when_nobody_reads_on(place, tmp_path, tiny, monkeypatch):
+    """`--runs | head -1` ended with the words of a full disk. A run says how it goes on."""
     read, write = os.pipe()
     os.close(read)
-    line = [sys.executable, train.__file__, *flags.replace("{}", str(place)).split()]
+    line = [sys.executable, train.__file__, "--runs", "--out_dir", str(place)]
     with open(write, "wb") as nobody, open(tmp_path / "errors", "w+") as errors:
         code = warm.Popen(line, stdout=nobody, stderr=errors).wait()
         errors.seek(0)
         assert (code, errors.read()) == (141, "")
-
-
-def test_a_run_says_how_it_goes_on_when_nobody_reads_on(tiny, capsys, monkeypatch):
-    m, t = tiny()
     monkeypatch.setattr(running, "train", mock.Mock(side_effect=BrokenPipeError))
     with pytest.raises(ValueError, match="nobody reads what this run prints any more; go on with"):
-        one_run.run_training(m, t, "python train.py")
+        one_run.run_training(*tiny(), "python train.py")
 
 
 def test_the_list_is_sorted_and_chosen_from_by_flags(place, capsys):
-    _, out, _ = call(f"--runs --out_dir {place} --sort accuracy", capsys)
-    assert names_of(out)[0] == "two" and names_of(out)[-1] == "damaged"
-    _, out, _ = call(f"--runs --out_dir {place} --sort name", capsys)
-    assert names_of(out) == ["damaged", "early", f"grid/{LONG}", "one", "stopped", "two"]
-    _, out, _ = call(f"--runs --out_dir {place} --data icqa", capsys)
-    assert names_of(out)[:1] == ["two"] and "1 of 6 runs" in out
-    _, out, _ = call(f"--runs --out_dir {place} --steps 5 12 --d_model 16 --sort name", capsys)
-    assert "4 of 6 runs" in out
+    def listed(flags):
+        return call(f"--runs --out_dir {place} {flags}", capsys)[1]
+
+    by_accuracy = names_of(listed("--sort accuracy"))
+    assert by_accuracy[0] == "two" and by_accuracy[-1] == "damaged"
+    by_name = ["damaged", "early", f"grid/{LONG}", "one", "stopped", "two"]
+    assert names_of(listed("--sort name")) == by_name
     pairs = checkpoints.read_config(str(place / "two"))[1].sizes[0]
-    _, out, _ = call(f"--runs --out_dir {place} --sizes {pairs}", capsys)
-    assert names_of(out)[:1] == ["two"] and "1 of 6 runs" in out
+    for flags in ("--data icqa", f"--sizes {pairs}"):
+        out = listed(flags)
+        assert names_of(out)[:1] == ["two"] and "1 of 6 runs" in out
+    assert "4 of 6 runs" in listed("--steps 5 12 --d_model 16 --sort name")
     # config.json has ~ for the home folder, and the shell has not
-    config = json.loads((place / "one" / "config.json").read_text())
-    home = dict(config, train=config["train"] | dict(data=["~/rows.jsonl"]))
-    (place / "one" / "config.json").write_text(json.dumps(home))
-    typed = os.path.expanduser("~/rows.jsonl")
-    _, out, _ = call(f"--runs --out_dir {place} --data {typed}", capsys)
+    path = place / "one" / "config.json"
+    text = path.read_text()
+    config = json.loads(text)
+    path.write_text(json.dumps(config | dict(train=config["train"] | dict(data=["~/rows.jsonl"]))))
+    out = listed(f"--data {os.path.expanduser('~/rows.jsonl')}")
     assert names_of(out)[:1] == ["one"] and "1 of 6 runs" in out
-    (place / "one" / "config.json").write_text(json.dumps(config))
+    path.write_text(text)
     for line, words in (
         (f"--runs --out_dir {place} --lr 77", "none of the 6 runs in"),
         (f"--runs --out_dir {place}/nowhere", "nowhere is not there"),
@@ -113,7 +109,6 @@ def test_the_list_is_sorted_and_chosen_from_by_flags(place, capsys):
         (f"--runs --out_dir {place} --sort size", "--sort size is unknown; choose from date"),
         ("--sort name", "--sort has no effect without --runs"),
         ("--runs --preset laptop", "--preset has no effect with --runs"),
-        ("--runs --dry_run", "--dry_run has no effect with --runs"),
     ):
         code, _, err = call(line, capsys)
         assert code == 2 and words in err and err.count("\n") == 1, line
@@ -121,28 +116,26 @@ def test_the_list_is_sorted_and_chosen_from_by_flags(place, capsys):
 
 def test_two_runs_side_by_side(place, tmp_path, capsys):
     code, out, _ = call(f"--compare {place}/one {place}/two --out_dir {tmp_path}", capsys)
-    assert code == 0 and max(len(line) for line in out.splitlines()[2:-1]) <= 80
-    cells = {line[:24].strip(): line[24:].split() for line in out.splitlines()[2:-1]}
+    lines = out.splitlines()[2:-1]
+    assert code == 0 and max(map(len, lines)) <= 80
+    cells = {line[:24].strip(): line[24:].split() for line in lines}
     assert cells["data"] == ["embedded", "icqa"] and cells["steps"][0] == "12"
-    assert "n_layers" not in cells and "out_dir" not in cells and "name" not in cells
+    assert not {"n_layers", "out_dir", "name"} & set(cells)
     assert cells["status"] == ["finished", "finished"]
-    n = [
-        f"{variants.parameters(checkpoints.read_config(str(place / x))[0])['total']:,}"
-        for x in ("one", "two")
-    ]
-    assert cells["parameters"] == n
+    models = [checkpoints.read_config(str(place / name))[0] for name in ("one", "two")]
+    assert cells["parameters"] == [f"{variants.parameters(m)['total']:,}" for m in models]
     assert (tmp_path / "compare.png").read_bytes()[:4] == b"\x89PNG"
     # a stopped one has a curve, too
     assert call(f"--compare {place}/one {place}/stopped --out_dir {tmp_path}", capsys)[0] == 0
-    for line, words in (
-        (f"--compare {place}/one", "needs two runs or more"),
-        (f"--compare {place}/one {place}/one", "each of them once"),
-        (f"--compare {place}/one {place}/damaged", "is not the configuration of a run"),
-        (f"--compare {place}/one {place}/hf", "is not the configuration of a run"),
-        (f"--compare {place}/one {place}/none", "none is not there; give a run's folder"),
-        (f"--compare {place}/one {place}/two --lr 1", "--lr has no effect with --compare"),
+    for others, words in (
+        ("", "needs two runs or more"),
+        (f"{place}/one", "each of them once"),
+        (f"{place}/damaged", "is not the configuration of a run"),
+        (f"{place}/none", "none is not there; give a run's folder"),
+        (f"{place}/two --lr 1", "--lr has no effect with --compare"),
     ):
-        code, _, err = call(f"{line} --out_dir {tmp_path}", capsys)
+        line = f"--compare {place}/one {others} --out_dir {tmp_path}"
+        code, _, err = call(line, capsys)
         assert code == 2 and words in err and err.count("\n") == 1, line
 
 
@@ -176,16 +169,12 @@ def test_an_estimate_is_the_forecast_of_each_kind_of_run(monkeypatch, capsys):
     assert [line.split()[-1] for line in out.splitlines()[1:4]] == ["1", "1", "3"]
 
 
-@pytest.mark.parametrize(
-    "setting", ["steps", "eval_every", "eval_problems", "batch_size", "gradient_loops"]
-)
-def test_what_takes_longer_is_measured_for_itself(monkeypatch, setting):
+def test_what_takes_longer_is_measured_for_itself(monkeypatch):
     asked = []
-
-    def of_run(m, t, data):
-        asked.append(getattr(t, setting))
-        return forecast.Forecast(1, 1.0)
-
-    monkeypatch.setattr(forecast, "of_run", of_run)
-    estimate.estimates([cell(**{setting: 20}), cell(**{setting: 24})])
-    assert asked == [20, 24]
+    monkeypatch.setattr(
+        forecast, "of_run", lambda m, t, data: asked.append(t) or forecast.Forecast(1, 1.0)
+    )
+    for name in ("steps", "eval_every", "eval_problems", "batch_size", "gradient_loops"):
+        asked.clear()
+        estimate.estimates([cell(**{name: 20}), cell(**{name: 24})])
+        assert [getattr(t, name) for t in asked] == [20, 24]

@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import os
-import pathlib
 import re
 import shutil
 import signal
@@ -15,42 +14,14 @@ import urllib.request
 import pytest
 
 pytest.importorskip("mkdocs_jupyter", reason="mkdocs-jupyter is not installed")
-import pages as site_pages  # noqa: E402  they need what the line above looks for
-import render  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-# one is a program, to be read and run as a whole
-SHORT = sorted(set(ROOT.glob("docs/tutorials/*.py")) - {ROOT / "docs/tutorials/from_scratch.py"})
-WIDE, LONG = 84, 88  # columns of code or output that fit beside the menu; lines that are read
+from conftest import ROOT  # noqa: E402
 
 
-@pytest.mark.parametrize("path", SHORT, ids=lambda p: p.stem)
-def test_the_code_that_a_page_shows_is_narrow_and_short(path):
-    """Folded code may be wider and counts as none. Of what is printed, what was kept is measured,
-    but for the source of the library, which has lines of 100."""
-    import jupytext
-
-    cells = [cell for cell in jupytext.read(path).cells if cell.cell_type == "code"]
-    tags = [set(cell.metadata.get("tags", ())) for cell in cells]
-    lines = []
-    for cell, its in zip(cells, tags):
-        assert not (render.role_of(cell) and "hide" in its), "it is folded, not hidden"
-        if not render.role_of(cell) and not its & {"hide", *render.FOLDS}:
-            lines += cell.source.split("\n")
-    wide = [line for line in lines if len(line) > WIDE]
-    assert not wide and len(lines) <= LONG, (len(lines), wide)
-    file = site_pages.output_files([path])[path]
-    if not file.exists():
-        return
-    for its, shown in zip(tags, json.loads(file.read_text())["outputs"]):
-        printed = [each for each in shown if each.get("name") != "stderr"]  # no page shows that
-        text = "".join(each.get("text", "") for each in printed)
-        assert "python" in its or not [line for line in text.split("\n") if len(line) > WIDE]
-
-
-def load(folder):
-    """The module docs/site/pages.py of a project."""
-    path = folder / "docs" / "site" / "pages.py"
+@pytest.fixture
+def pages(project):
+    """The module docs/site/pages.py of the project."""
+    path = project / "docs" / "site" / "pages.py"
     spec = importlib.util.spec_from_file_location("pages_of_a_project", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -91,110 +62,98 @@ def project(tmp_path):
     return tmp_path
 
 
-def names(files):
+def prints(pages):
+    """{page: the name of the file of its outputs}, which follows from what it depends on."""
+    files = pages.output_files(pages.programs())
     return {path.stem: file.name for path, file in files.items()}
 
 
-@pytest.mark.parametrize(
-    "name, changed",
-    [
-        ("minidepth.py", {"01_page", "list"}),
-        ("minidepth_lab/used.py", {"01_page", "list"}),
-        ("minidepth_lab/below.py", {"01_page", "list"}),
-        ("minidepth_lab/aside.py", {"01_page", "list"}),
-        ("minidepth_lab/__init__.py", {"01_page", "list"}),
-        ("minidepth_lab/tasks/__init__.py", {"01_page", "list"}),
-        ("minidepth_lab/tasks/ring.py", {"01_page", "list"}),
-        ("minidepth_lab/tasks/walk.py", {"list"}),
-        ("docs/site/minidepth_site/widgets.py", {"list"}),
-        ("minidepth_lab/unused.py", {"list"}),
-        ("train.py", {"list"}),
-        ("docs/reference/list.py", {"list"}),
-        ("docs/tutorials/01_page.py", {"01_page"}),
-        ("docs/results/a/log.jsonl", {"01_page", "list", "index"}),
-        ("docs/site/matplotlibrc", {"01_page", "list", "index"}),
-    ],
-)
-def test_a_page_runs_again_if_what_it_depends_on_has_changed(project, name, changed):
-    pages = load(project)
-    before = names(pages.output_files(pages.programs()))
+def differ(before, after):
+    return {page for page in before if before[page] != after[page]}
+
+
+ALL = {"01_page", "list", "index"}
+
+
+@pytest.mark.parametrize("name, changed", [
+    *((name, {"01_page", "list"}) for name in (
+        "minidepth.py", "minidepth_lab/used.py", "minidepth_lab/below.py", "minidepth_lab/aside.py",
+        "minidepth_lab/__init__.py", "minidepth_lab/tasks/__init__.py",
+        "minidepth_lab/tasks/ring.py")),
+    *((name, {"list"}) for name in (
+        "minidepth_lab/tasks/walk.py", "docs/site/minidepth_site/widgets.py",
+        "minidepth_lab/unused.py", "train.py", "docs/reference/list.py")),
+    ("docs/tutorials/01_page.py", {"01_page"}),
+    ("docs/results/a/log.jsonl", ALL), ("docs/results/a/new.csv", ALL),
+    ("docs/site/matplotlibrc", ALL),
+])  # fmt: skip
+def test_a_page_runs_again_if_what_it_depends_on_has_changed(project, pages, name, changed):
+    before = prints(pages)
     with open(project / name, "a", encoding="utf-8") as file:
         file.write("\nx = 2\n")
-    after = names(pages.output_files(pages.programs()))
-    assert {page for page in before if before[page] != after[page]} == changed
+    assert differ(before, prints(pages)) == changed
 
 
-def test_a_new_result_and_another_pytorch_count_and_text_does_not(project, monkeypatch):
-    pages = load(project)
-    seen = [names(pages.output_files(pages.programs()))]
+def test_another_pytorch_counts_and_text_does_not(project, pages, monkeypatch):
+    before = prints(pages)
     page = project / "docs" / "tutorials" / "01_page.py"
     page.write_text(page.read_text().replace("# # A", "# # A, in other words\n#\n# More."))
-    assert names(pages.output_files(pages.programs())) == seen[0]
-    (project / "docs" / "results" / "a" / "new.csv").write_text("")
-    seen.append(names(pages.output_files(pages.programs())))
+    assert prints(pages) == before
     monkeypatch.setattr(pages, "TORCH", "0.1")
-    seen.append(names(pages.output_files(pages.programs())))
-    assert all(len({key[name] for key in seen}) == 3 for name in seen[0])
+    assert differ(before, prints(pages)) == ALL
 
 
-@pytest.mark.parametrize(
-    "shows, changed", [("", {"list"}), ("import inspect\n", {"list", "01_page"})]
-)
-def test_comments_count_where_source_is_shown(project, shows, changed):
+@pytest.mark.parametrize("shows", [False, True])
+def test_comments_count_where_source_is_shown(project, pages, shows):
     page = project / "docs" / "tutorials" / "01_page.py"
-    page.write_text(page.read_text() + shows)
-    pages = load(project)
-    before = names(pages.output_files(pages.programs()))
+    page.write_text(page.read_text() + "import inspect\n" * shows)
+    before = prints(pages)
     (project / "minidepth.py").write_text("# said\n\nx = (\n    1\n)\n")
-    after = names(pages.output_files(pages.programs()))
-    assert {name for name in before if before[name] != after[name]} == changed
+    assert differ(before, prints(pages)) == ({"list", "01_page"} if shows else {"list"})
 
 
-def test_a_page_that_has_run_depends_on_the_results_that_it_read(project):
+def stale(pages):
+    files = pages.output_files(pages.programs())
+    return {path.stem for path, file in files.items() if not file.exists()}
+
+
+def test_a_page_that_has_run_depends_on_the_results_that_it_read(project, pages):
     """Of 01_page a file, of the home page a folder in a folder, of the list what there is."""
     docs = project / "docs"
-    for name, code in (
-        ("tutorials/01_page.py", "for _ in 'ab': open('docs/results/a/log.jsonl').read()"),
-        ("index.py", "import pathlib\nlist(pathlib.Path('docs/results/b').rglob('*'))"),
-        ("reference/list.py", "import os\nos.listdir('docs/results')"),
+    page = docs / "tutorials" / "01_page.py"
+    for path, code in (
+        (page, "for _ in 'ab': open('docs/results/a/log.jsonl').read()"),
+        (docs / "index.py", "import pathlib\nlist(pathlib.Path('docs/results/b').rglob('*'))"),
+        (docs / "reference/list.py", "import os\nos.listdir('docs/results')"),
     ):
-        with open(docs / name, "a", encoding="utf-8") as file:
+        with open(path, "a", encoding="utf-8") as file:
             file.write(f"\n{code}\n")
-    pages = load(project)
     pages.run_outdated(pages.output_files(pages.programs()))
-    note = pages.note_file(docs / "tutorials" / "01_page.py")
-    assert json.loads(note.read_text())["read"] == ["a"]  # once, however often it is read
-    for change, stale in (
+    note = json.loads(pages.note_file(page).read_text())
+    assert note["read"] == ["a"]  # once, however often it is read
+    for change, wanted in (
         ("a/more.jsonl", {"01_page", "list"}),
         ("b/c/log.jsonl", {"index", "list"}),
         ("new.csv", {"list"}),
     ):
         (docs / "results" / change).write_text(f"{change}\n")
-        files = pages.output_files(pages.programs())
-        assert {path.stem for path, file in files.items() if not file.exists()} == stale
-        pages.run_outdated(files)
-        assert all(file.exists() for file in pages.output_files(pages.programs()).values())
-    page = docs / "tutorials" / "01_page.py"
-    # other code, which reads other results
-    page.write_text("# %%\nopen('docs/results/b/c/log.jsonl').read()\n")
+        assert stale(pages) == wanted
+        pages.run_outdated(pages.output_files(pages.programs()))
+    page.write_text("# %%\nopen('docs/results/b/c/log.jsonl').read()\n")  # other code, others read
     pages.run_outdated(pages.output_files(pages.programs()))
+    assert stale(pages) == set()
     (docs / "results" / "a" / "log.jsonl").write_text("[]\n")
-    files = pages.output_files(pages.programs())
-    assert {path.stem for path, file in files.items() if not file.exists()} == {"list"}
+    assert stale(pages) == {"list"}
 
 
-def test_code_that_imports_by_name_depends_on_every_study(project):
-    pages = load(project)
+def test_code_that_imports_by_name_depends_on_every_study(pages):
     by_name = "import importlib\nimportlib.import_module('minidepth_lab.' + name)"
     assert {path.stem for path in pages.modules_of(by_name)} >= {"used", "below", "unused"}
-    assert {path.stem for path in pages.modules_of("import minidepth_lab.unused")} == {
-        "__init__",
-        "unused",
-    }
+    found = {path.stem for path in pages.modules_of("import minidepth_lab.unused")}
+    assert found == {"__init__", "unused"}
 
 
-def test_what_has_run_is_kept_and_older_outputs_go(project):
-    pages = load(project)
+def test_what_has_run_is_kept_and_older_outputs_go(project, pages):
     for _ in range(2):
         pages.run_outdated(pages.output_files(pages.programs()))
     files = pages.output_files(pages.programs())
@@ -209,11 +168,9 @@ def test_what_has_run_is_kept_and_older_outputs_go(project):
     assert sorted(pages.OUTPUTS.iterdir()) == sorted([*files, *notes])
 
 
-def test_a_page_that_fails_or_changes_while_it_runs_leaves_nothing(project):
-    pages = load(project)
+def test_a_page_that_fails_or_changes_while_it_runs_leaves_nothing(project, pages):
     page = project / "docs" / "tutorials" / "01_page.py"
     for code, said in (
-        ("assert 1 == 2", r"(?s)tutorials/01_page\.py failed.*assert 1 == 2.*AssertionError"),
         ("1 +", r"(?s)tutorials/01_page\.py failed.*SyntaxError"),
         ("open('docs/results/new.csv', 'w')", r"01_page\.py, or what it reads, changed while"),
     ):
@@ -223,30 +180,29 @@ def test_a_page_that_fails_or_changes_while_it_runs_leaves_nothing(project):
         assert not pages.OUTPUTS.exists()
 
 
-def test_two_pages_run_at_once_on_half_of_the_cores_each(project):
+def test_two_pages_run_at_once_on_half_of_the_cores_each(project, pages):
     wait = "# %%\nimport os, pathlib, time\npathlib.Path('{me}').touch()\n"
     wait += "while not pathlib.Path('{other}').exists():\n    time.sleep(0.1)\n"
     wait += "print(os.environ['OMP_NUM_THREADS'])\n"
-    folder = project / "docs" / "tutorials"
-    for me, other in (("a", "a-b"), ("a-b", "a")):  # one name begins as the other
-        (folder / f"{me}.py").write_text(wait.format(me=me, other=other))
-    pages = load(project)
-    both = [folder / "a.py", folder / "a-b.py"]
+    both = [project / "docs" / "tutorials" / name for name in ("a.py", "a-b.py")]
+    for me, other in (both, both[::-1]):  # one name begins as the other
+        me.write_text(wait.format(me=me.stem, other=other.stem))
     pages.run_outdated(pages.output_files(both))  # would wait for ever, one after the other
     each = str(max(1, os.cpu_count() // 2))
     for file in pages.output_files(both).values():
         assert json.loads(file.read_text())["outputs"][0][0]["text"] == f"{each}\n"
 
 
-def test_a_page_that_fails_ends_the_one_beside_it(project):
-    folder, head = project / "docs" / "tutorials", "# %%\nimport pathlib, time\n"
+def test_a_page_that_fails_ends_the_one_beside_it(project, pages):
+    head = "# %%\nimport pathlib, time\n"
     fails = f"{head}while not pathlib.Path('begun').exists():\n    time.sleep(0.1)\n1 / 0\n"
     waits = "pathlib.Path('begun').touch()\ntime.sleep(20)\npathlib.Path('ended').touch()\n"
-    for name, code in (("a", fails), ("b", f"{head}{waits}")):
-        (folder / f"{name}.py").write_text(code)
-    pages = load(project)
+    both = {"a": fails, "b": head + waits}
+    paths = [project / "docs" / "tutorials" / f"{name}.py" for name in both]
+    for path in paths:
+        path.write_text(both[path.stem])
     with pytest.raises(RuntimeError, match="tutorials/a.py failed"):
-        pages.run_outdated(pages.output_files([folder / "a.py", folder / "b.py"]))
+        pages.run_outdated(pages.output_files(paths))
     assert not (project / "ended").exists()
 
 

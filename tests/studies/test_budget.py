@@ -1,6 +1,5 @@
 """Depth or time: the study that gives every model the CPU time of twelve layers."""
 
-import matplotlib.image
 import pytest
 
 import train
@@ -18,12 +17,8 @@ def test_every_model_trains_for_the_same_time_and_takes_no_row_twice():
         assert t.steps * t.batch_size * t.grad_accum == t.max_rows
         assert 43 <= t.steps / t.eval_every <= 45
         assert str(m.n_layers * m.n_loops) == ("12" if "12" in name else name[0])
-
-
-def test_fewer_steps_make_all_models_shorter():
-    rows = budget.rows("budget", dict(steps=110, seed=3))
-    assert rows["12 layers"]["steps"] == 110 and rows["1 layer"]["steps"] == 849
-    assert {row["seed"] for row in rows.values()} == {3}
+    shorter = budget.rows("budget", dict(steps=110, seed=3))
+    assert shorter["12 layers"]["steps"] == 110 and shorter["1 layer"]["steps"] == 849
 
 
 @pytest.mark.parametrize("flag", ["--d_model 32", "--max_rows 100", "--epochs 2", "--preset depth"])
@@ -42,8 +37,7 @@ def test_the_study_trains_and_draws(tmp_path, monkeypatch, capsys, in_this_proce
     flags += " --watch_problems 9 --eval_blocks 4"
     assert train.main([*flags.split(), "--out_dir", str(tmp_path)]) == 0, capsys.readouterr()
     (folder,) = tmp_path.glob("study_budget*")
-    image = matplotlib.image.imread(folder / "budget.png")
-    assert image.shape[0] > image.shape[1]  # three panels, one below the other
+    assert (folder / "budget.png").exists()
     runs = [results.result(path) for path in tmp_path.glob("budget_*")]
     assert sorted(run["steps"] for run in runs) == [5, 8]
     for run in runs:
@@ -51,6 +45,9 @@ def test_the_study_trains_and_draws(tmp_path, monkeypatch, capsys, in_this_proce
 
 
 def test_the_cost_of_a_step_is_measured(capsys, monkeypatch):
+    monkeypatch.setattr(budget.torch, "set_num_threads", lambda n: None)
+    one, twelve = (budget.measure(name, 2, 1) for name in ("1 layer", "12 layers"))
+    assert 0 < one < twelve
     monkeypatch.setattr(budget, "measure", lambda name: 12.34)
     budget.main("1 layer")
     assert capsys.readouterr().out == "12.3\n"
@@ -60,9 +57,3 @@ def test_the_cost_of_a_step_is_measured(capsys, monkeypatch):
     )
     budget.main()
     assert "1 layer" in (out := capsys.readouterr().out) and " 4.0 ms of CPU time" in out
-
-
-def test_a_deeper_model_costs_more(monkeypatch):
-    monkeypatch.setattr(budget.torch, "set_num_threads", lambda n: None)
-    one, twelve = (budget.measure(name, 2, 1) for name in ("1 layer", "12 layers"))
-    assert 0 < one < twelve

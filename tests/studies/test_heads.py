@@ -28,16 +28,6 @@ def gpt_neo(c, **changes):
     return transformers.GPTNeoForCausalLM(transformers.GPTNeoConfig(**about, **changes))
 
 
-def test_the_authors_preset_has_its_baselines_parameters():
-    """And those of its model in `transformers`, which has no biases of q, k and v."""
-    m, _ = registry.configs("heads-author", n_heads=12)
-    code = {row["setting"]: row["value"] for row in results.published("heads_code")}
-    theirs = code["parameters of the baseline"]
-    assert variants.parameters(m)["total"] - 3 * m.n_layers * m.d_model == theirs
-    with torch.device("meta"):
-        assert gpt_neo(m).num_parameters() == theirs
-
-
 def test_the_authors_attention_is_gpt_neos():
     """Unscaled logits, and in each second layer the newest tokens alone."""
     small = dict(vocab_size=61, block_size=24, d_model=32, d_ff=128, n_heads=4, attn_window=5)
@@ -60,18 +50,7 @@ def test_the_authors_attention_is_gpt_neos():
         torch.testing.assert_close(ours(x), theirs(x).logits, atol=1e-3, rtol=1e-3)
 
 
-def test_the_small_preset_leaves_the_first_logits_as_large():
-    """Scale times the variance of a number of q and of k times the root of a head's size."""
-    sizes = []
-    for preset, scale in (("heads-author", 1.0), ("heads-small", 2.0)):
-        m, _ = registry.configs(preset, attn_scale=scale, n_heads=12)
-        numbers = (m.init_std**2 * m.d_model) ** 2 * m.d_model / m.heads[0]
-        sizes.append(m.attn_scale * numbers**0.5)
-    assert sizes[0] == pytest.approx(sizes[1])
-
-
-@pytest.fixture
-def known():
+def test_a_heads_study_compares_within_groups_and_draws(tmp_path, monkeypatch):
     """Runs of the nine schedules, three seeds each, whose results are known."""
     runs = []
     for i, row in enumerate(results.published("heads_schedules")):
@@ -79,11 +58,7 @@ def known():
             labels = dict(model=f"{row['group']}: {row['scheme']} {row['heads']}", seed=str(seed))
             found = dict(val_loss=2.0 + 0.1 * i + 0.01 * seed, tokens_per_second=1000 - i)
             runs.append(dict(labels=labels, depth=4, params_total=5, **found))
-    return runs
-
-
-def test_a_heads_study_compares_within_groups_and_draws(known, tmp_path, monkeypatch):
-    monkeypatch.setattr(table, "finished", lambda cells: known)
+    monkeypatch.setattr(table, "finished", lambda cells: runs)
     folder = tmp_path / "new"
     table.summarize(str(folder), [], "python train.py", heads)
     names = {path.name for path in folder.iterdir()}
@@ -95,23 +70,11 @@ def test_a_heads_study_compares_within_groups_and_draws(known, tmp_path, monkeyp
     assert "low: constant 12-12-12-12 minus low: ascending 3-6-12-24: +0.100" in lines[0]
 
 
-def test_words_that_the_text_never_uses_are_counted_before_and_after_the_training():
-    path = results.RESULTS / "heads" / "h100.json"
-    words = json.loads(path.read_text(encoding="utf-8"))["never_used_words"]
-    (stored,) = results.runs("heads", n_heads=(48, 48, 48, 48), d_model=768, seed=0)
-    assert words["vocabulary"] == stored["vocab_size"]
-    assert words["val_loss"] == pytest.approx(stored["val_loss"], abs=2e-4)  # the run again
-    share = words["never_used"] / words["vocabulary"]
-    first, trained = words["first_weights"], words["trained"]
-    assert first["sampled"] == trained["sampled"] == 10 * 500
-    assert first["probability"] == pytest.approx(share, abs=1e-3)
-    low, high = results.wilson(first["never_used"], first["sampled"])
-    assert low < share < high
-    # at temperature 0.9 what is rare is rarer than its probability says
-    assert trained["never_used"] / trained["sampled"] < trained["probability"] < 0.01
-
-
 # ---------- matched widths, the depth study ----------
+
+
+def total(config):
+    return variants.parameters(config)["total"]
 
 
 def width(config, d_model):
@@ -124,37 +87,29 @@ def test_width_matched_gives_the_reports_numbers():
     twelve = variants.parameters(configs.make("report", n_layers=12)[0])
     wide = depth.width_matched(one, twelve["total"])
     assert (wide.d_model, wide.d_ff, wide.n_layers) == (504, 2016, 1)
-    assert variants.parameters(wide)["total"] == pytest.approx(79.75e6, abs=5e3)
-    off = [
-        abs(variants.parameters(width(one, d))["total"] - twelve["total"]) for d in (496, 504, 512)
-    ]
-    assert min(off) == off[1]
+    off = [abs(total(width(one, d)) - twelve["total"]) for d in (496, 504, 512)]
+    assert total(wide) == pytest.approx(79.75e6, abs=5e3) and min(off) == off[1]
     blocks = depth.width_matched(one, twelve["blocks"], "blocks")
     assert variants.parameters(blocks)["blocks"] == pytest.approx(twelve["blocks"], rel=0.02)
     assert blocks.d_model == 8 * round(384 * math.sqrt(12) / 8)  # blocks grow with its square
-    same = depth.width_matched(one, variants.parameters(one)["total"])
-    assert same == one
+    assert depth.width_matched(one, total(one)) == one
 
 
 def test_widths_suit_all_heads_and_rotary_positions():
-    """The width is a multiple of every head count, twice that where rotary positions turn pairs."""
+    """The width is a multiple of every head count, twice that where rotary positions turn pairs.
+    What cannot match names the nearest."""
     two = configs.ModelConfig(
         vocab_size=500, block_size=32, n_layers=2, n_heads=(4, 3), d_model=24, d_ff=96
     )
     for position, unit in (("learned", 12), ("rotary", 24)):
         config = dataclasses.replace(two, position=position)
-        target = round(1.01 * variants.parameters(width(config, 72))["total"])
-        sizes = {n: variants.parameters(width(config, n))["total"] for n in range(unit, 120, unit)}
-        nearest = min(sizes, key=lambda n: abs(sizes[n] - target))
+        target = round(1.01 * total(width(config, 72)))
+        nearest = min(range(unit, 120, unit), key=lambda n: abs(total(width(config, n)) - target))
         assert depth.width_matched(config, target).d_model == nearest == 72
-
-
-def test_widths_that_cannot_match_name_the_nearest():
-    small = configs.ModelConfig(
-        vocab_size=10, block_size=4, n_layers=1, n_heads=8, d_model=8, d_ff=32
-    )
+    sizes = dict(vocab_size=10, block_size=4, n_layers=1, n_heads=8, d_model=8, d_ff=32)
+    small = configs.ModelConfig(**sizes)
     with pytest.raises(ValueError, match=r"within 2 %; nearest: d_model 8 with [\d,]+"):
-        depth.width_matched(small, 2 * variants.parameters(small)["total"])
+        depth.width_matched(small, 2 * total(small))
 
 
 def test_a_width_is_matched_with_the_words_of_the_data():
@@ -165,16 +120,12 @@ def test_a_width_is_matched_with_the_words_of_the_data():
 
 
 def test_an_exponential_is_found_again_from_three_of_its_points():
-    a, b, n, c = 1.5, 0.7, 45, 60.0
-
     def curve(heads):
-        return a + b * math.exp(-heads / c)
+        return 1.5 + 0.7 * math.exp(-heads / 60)
 
-    losses = [curve(n), curve(2 * n), curve(4 * n)]
+    losses = [curve(n) for n in (45, 90, 180)]
     for at in (45, 96, 180, 192):
-        assert heads.exponential(losses, at / n) == pytest.approx(curve(at))
-    with pytest.raises(ValueError, match="no exponential goes through"):
-        heads.exponential([1.0, 1.2, 1.1], 4)
-    for faster in ([3.0, 2.9, 2.5], [3.0, 2.9, 2.7], [1.0, 1.0, 0.9]):
+        assert heads.exponential(losses, at / 45) == pytest.approx(curve(at))
+    for no in ([1.0, 1.2, 1.1], [3.0, 2.9, 2.5], [3.0, 2.9, 2.7], [1.0, 1.0, 0.9]):
         with pytest.raises(ValueError, match="no exponential goes through"):
-            heads.exponential(faster, 4)
+            heads.exponential(no, 4)

@@ -18,41 +18,23 @@ def blocks():
     return md.blocks([(ids, [True] * len(ids)) for ids in rows], 12, "pad")
 
 
-def by_hand(gpt, tokens, queries, keys_in_sight):
-    """(entropy, sparsity) of each layer and head, (L, H), in float64 and in plain loops over the
-    attention weights of PyTorch's own formula."""
-    maps = inspect.attention_maps(gpt, torch.tensor(tokens).long())
-    found = np.zeros((2, len(maps), maps[0].size(1)))
-    for layer, head in np.ndindex(found.shape[1:]):
-        weights = maps[layer][:, head].double().numpy()  # (B, T, T)
-        entropies, small, entries = [], 0, 0
-        for b, i in zip(*np.nonzero(queries)):
-            p = weights[b, i]
-            entropies.append(-sum(x * np.log(x) for x in p if x > 0))
-            seen = p[: i + 1] if keys_in_sight else p
-            small += (seen < 1e-3).sum()
-            entries += len(seen)
-        found[:, layer, head] = np.mean(entropies), small / entries
-    return found
-
-
 def test_attention_is_counted_as_llmini_did_and_as_one_should(model, blocks):
+    """It counts padding, which its tokenizer makes of ends of text, and what the mask hides."""
     gpt, (tokens, targets) = model(init_std=0.5), blocks
     there, end = to_data.filled(tokens, targets), 7
-    padded = np.where(there, tokens, end)
     found = llmini.attention(gpt, tokens, targets, end)
-    cases = dict(
-        counted=by_hand(gpt, padded, np.ones_like(there), False),
-        proper=by_hand(gpt, tokens, there, True),
-    )
-    for name, (entropy, sparsity) in cases.items():
-        flat = [torch.stack(list(found[name][key])).numpy() for key in ("entropy", "sparsity")]
-        np.testing.assert_allclose(flat[0], entropy, atol=1e-4)
-        np.testing.assert_allclose(flat[1], sparsity, atol=1e-6)
-        expected = np.corrcoef(entropy.ravel(), sparsity.ravel())[0, 1]
+    padded = np.where(there, tokens, end)
+    for name, wanted in (
+        ("counted", inspect.model_stats(gpt, padded, True, np.ones_like(there))),
+        ("proper", inspect.model_stats(gpt, tokens, False, there)),
+    ):
+        parts = [torch.stack(list(wanted[key])) for key in ("entropy", "sparsity")]
+        for key, expected in zip(("entropy", "sparsity"), parts):
+            torch.testing.assert_close(torch.stack(list(found[name][key])), expected)
+        expected = np.corrcoef(parts[0].flatten(), parts[1].flatten())[0, 1]
         assert found["correlation"][name] == pytest.approx(expected, abs=1e-3)
     # what the mask adds: of 12 keys 5.5 are masked in the mean, all of them "sparse"
-    counted, proper = (torch.stack(list(found[name]["sparsity"])) for name in cases)
+    counted, proper = (torch.stack(list(found[name]["sparsity"])) for name in ("counted", "proper"))
     assert counted.min() >= 11 / 24 and proper.mean() < counted.mean()
 
 
@@ -69,15 +51,13 @@ def test_a_pruned_head_is_one_whose_part_of_the_output_map_is_zero(model, blocks
     found = inspect.pruned(gpt, part, 4)
     assert [len(layer) for layer in found["without"]] == [2, 4, 4]
     assert found["whole"] == pytest.approx(md.mean_loss(gpt, part, 6, 4))
-    for layer, rises in enumerate(found["without"]):
-        weight, H = gpt.blocks[layer].attn.out.weight, len(rises)
-        size = weight.size(1) // H
-        for head, rise in enumerate(rises):
-            kept = weight.detach().clone()
-            with torch.no_grad():
-                weight[:, head * size : (head + 1) * size] = 0
-                loss = md.mean_loss(gpt, part, 6, 4)
-                weight.copy_(kept)
+    for layer, rises in zip(gpt.blocks, found["without"]):
+        weight = layer.attn.out.weight.data
+        for columns, rise in zip(weight.chunk(len(rises), 1), rises):
+            kept = columns.clone()
+            columns.zero_()
+            loss = md.mean_loss(gpt, part, 6, 4)
+            columns.copy_(kept)
             assert rise == pytest.approx(loss - found["whole"], abs=1e-6)
     assert any(abs(rise) > 1e-5 for layer in found["without"] for rise in layer)
 

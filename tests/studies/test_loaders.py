@@ -12,7 +12,6 @@ import torch
 
 import minidepth as md
 import train
-from conftest import SHARED
 from minidepth_lab.base import configs
 from minidepth_lab.keep import registry, running
 from minidepth_lab.measure import judge
@@ -52,10 +51,8 @@ def test_a_curriculum_begins_with_the_shortest_problems_and_ends_with_all(lookup
     settings = dict(steps=20, warmup_steps=1, eval_every=5, batch_size=24)
     m, t, data = lookups("curriculum=0.5", **settings)
     run = running.train(m, t, data)
-    asked = []
-    for tokens in seen:
-        texts = run.tokenizer.batch_decode(tokens)
-        asked.append({int(text.split("Go ")[1][0]) for text in texts})
+    texts = [run.tokenizer.batch_decode(tokens) for tokens in seen]
+    asked = [{int(text.split("Go ")[1][0]) for text in batch} for batch in texts]
     # the loss falls below 0.5 in the fourth step, not in the fifth to seventh, then always
     assert asked == [{1}] * 4 + [{1, 2}] * 4 + [{1, 2, 3}] * 12
     assert [row["lengths"] for row in run.log] == [1, 2, 3, 3, 3]
@@ -106,20 +103,21 @@ def strided(rows, T, stride):
 
 
 @pytest.mark.parametrize("stride", [0, 1, 3, 5, 8])
-@pytest.mark.parametrize("n", [2, 8, 9, 10, 17, 25])
-def test_long_rows_overlap_as_the_stride_says(n, stride):
-    T, ids = 8, list(range(100, 100 + n))
-    tokens, targets = strided([(ids, [True] * n)], T, stride)
-    there, start, seen = to_data.filled(tokens, targets), 0, set()
-    for row, target, real in zip(tokens.tolist(), targets.tolist(), there.tolist()):
-        size = min(T, n - 1 - start)
-        assert row == [*ids[start : start + size], *[0] * (T - size)]
-        assert target == [*ids[start + 1 : start + size + 1], *[-100] * (T - size)]
-        assert real == [True] * size + [False] * (T - size)
-        seen |= {t for t in target if t != -100}
-        last, start = start + size == n - 1, start + (stride or T)
-    assert last and seen == set(ids[1:])  # every token is learned, and no chunk is one too many
-    assert len(tokens) == 1 + math.ceil(max(0, n - 1 - T) / (stride or T))
+def test_long_rows_overlap_as_the_stride_says(stride):
+    T = 8
+    for n in (2, 8, 9, 10, 17, 25):
+        ids, start, seen = list(range(100, 100 + n)), 0, set()
+        tokens, targets = strided([(ids, [True] * n)], T, stride)
+        there = to_data.filled(tokens, targets)
+        for row, target, real in zip(tokens.tolist(), targets.tolist(), there.tolist()):
+            size = min(T, n - 1 - start)
+            assert row == [*ids[start : start + size], *[0] * (T - size)]
+            assert target == [*ids[start + 1 : start + size + 1], *[-100] * (T - size)]
+            assert real == [True] * size + [False] * (T - size)
+            seen |= {t for t in target if t != -100}
+            last, start = start + size == n - 1, start + (stride or T)
+        assert last and seen == set(ids[1:])  # every token is learned, no chunk is one too many
+        assert len(tokens) == 1 + math.ceil(max(0, n - 1 - T) / (stride or T))
 
 
 def test_packed_rows_do_not_overlap_and_no_stride_skips(jsonl):
@@ -149,23 +147,6 @@ def test_rows_of_multiple_choice_are_text_with_the_right_choice(tiny, jsonl):
         to_data.load_data(dataclasses.replace(t, loader=""), 40)
 
 
-@pytest.mark.skipif(
-    not (SHARED / "data" / "gsm8k").is_dir() or not (SHARED / "tokenizers" / "gpt2").is_dir(),
-    reason="real texts and GPT-2's tokenizer do not lie beside the checkout",
-)
-def test_three_sources_have_as_many_tokens_as_llmini_printed():
-    """Its own counts of the three of its eleven sources that are all there, to the token."""
-    published = dict(gsm8k=412_695, commonsense_qa=150_470, arc_challenge=28_217)
-    files = dict(gsm8k="train", commonsense_qa="train", arc_challenge="train_all")
-    paths = [str(SHARED / "data" / name / f"{part}.jsonl") for name, part in files.items()]
-    t = registry.configs("llmini-c", data=paths, tokenizer=str(SHARED / "tokenizers" / "gpt2"))[1]
-    data = registry.data_of(t, 256)
-    found = {path.split("/")[-2]: row["tokens"] for path, row in data.facts["table"].items()}
-    assert found == published
-    lines = "\n".join(data.facts["lines"])
-    assert all(f"{n:,}" in lines for n in published.values()) and "utilisation" in lines
-
-
 def by_hand(texts, T, stride):
     """LLmini's chunks of lists of ids, as its notebook is read: a short text is one, of a long one
     each start is tried and kept if all of its window is there."""
@@ -180,28 +161,21 @@ def by_hand(texts, T, stride):
     return made
 
 
-@pytest.mark.parametrize("T, stride", [(8, 4), (8, 3), (8, 8), (5, 2)])
-def test_windows_are_whole_and_the_tail_is_left_out(T, stride):
-    for n in range(1, 40):
-        ids = list(range(n))
-        assert llmini.windows(ids, T, stride) == by_hand([ids], T, stride)
+def test_windows_are_whole_and_the_tail_is_left_out():
+    for T, stride in ((8, 4), (8, 3), (8, 8), (5, 2)):
+        for n in range(1, 40):
+            ids = list(range(n))
+            assert llmini.windows(ids, T, stride) == by_hand([ids], T, stride)
 
 
-def long_and_short(tmp_path, n=60):
+def long_and_short(folder, n=60):
     """A file of SQuAD's name: 20 contexts, each three times, some of them long."""
-    rows = []
-    for i in range(n):
-        words = " ".join(f"w{i % 20}x{j}" for j in range(5 + 3 * (i % 20)))
-        rows.append(dict(context=f"  {words} ", question=f"q{i}", answer=dict(text=["no"])))
-    rows += [
-        dict(context="too short"),
-        dict(context="x" * 2560),
-        dict(context=None),
-        dict(context=" "),
-    ]
-    folder = tmp_path / "squad"
-    folder.mkdir()
-    path = folder / "train.jsonl"
+    words = [" ".join(f"w{i}x{j}" for j in range(5 + 3 * i)) for i in range(20)]
+    rows = [dict(context=f"  {words[i % 20]} ", question=f"q{i}", answer=dict(text=["no"]))
+            for i in range(n)]  # fmt: skip
+    rows += [dict(context=text) for text in ("too short", "x" * 2560, None, " ")]
+    path = folder / "squad" / "train.jsonl"
+    path.parent.mkdir()
     path.write_text("\n".join(json.dumps(row) for row in rows))
     return str(path)
 
@@ -261,7 +235,7 @@ def test_what_llminis_texts_leave_out_is_told(tmp_path, monkeypatch):
     rows = [dict(ctx=f"a context, number {i}") for i in range(20)]
     assert notes(rows) == ([], 20)
     bad = [dict(text="a text of another kind"), dict(ctx=None), dict(ctx=3), 7]
-    odd = [dict(ctx="x" * 10), dict(ctx="x" * 2560), dict(ctx=" ")]
+    odd = [dict(ctx=text) for text in ("x" * 10, "x" * 2560, " ")]
     edges = [dict(ctx="y" * 11), dict(ctx="y" * 2559)]
     every = [*bad, *rows, *odd, *edges]
     assert notes(every) == ([["4", "rows"], ["3", "texts"]], 22)
@@ -296,34 +270,26 @@ def test_a_source_of_which_no_text_is_left_says_why(name, content, changes, word
 
 
 def test_validation_may_be_packed_otherwise(jsonl):
-    path = jsonl([dict(text=f"row {i} of a short text") for i in range(200)])
-    t = configs.TrainConfig(data=(path,), tokenizer="embedded", packing="pack", val_fraction=0.3)
-    packed = to_data.load_data(t, 32)
-    loaded = dataclasses.replace(t, loader="packing", sizes=("val_packing=pad",))
-    mixed = registry.data_of(loaded, 32)
-    padded = registry.data_of(dataclasses.replace(t, packing="pad"), 32)
-    assert np.array_equal(mixed.train[0], packed.train[0]) and len(mixed.val[0]) == 60
-    assert np.array_equal(mixed.val[0], padded.val[0])
-    assert not np.array_equal(mixed.val[0], packed.val[0])
-    assert mixed.sizes == ("val_packing=pad",)
-    same = registry.data_of(dataclasses.replace(loaded, sizes=()), 32)
-    assert np.array_equal(same.val[0], packed.val[0]) and same.sizes == ("val_packing=same",)
-    with pytest.raises(ValueError, match="val_packing 'x' is unknown; choose from same, pack, pad"):
-        registry.data_of(dataclasses.replace(loaded, sizes=("val_packing=x",)), 32)
-
-
-def test_the_losses_of_sources_are_those_of_the_blocks_measured(jsonl):
+    """Also the part of each source by itself."""
     paths = []
     for word in ("apple", "plum"):
         rows = [dict(text=f"{word} {i} of a short text") for i in range(100)]
         paths.append(jsonl(rows, f"{word}.jsonl"))
-    t = configs.TrainConfig(data=tuple(paths), tokenizer="embedded", val_fraction=0.3)
-    data = registry.data_of(
-        dataclasses.replace(t, loader="packing", sizes=("val_packing=pad",)), 32
+    t = configs.TrainConfig(
+        data=tuple(paths), tokenizer="embedded", packing="pack", val_fraction=0.3
     )
+    packed = to_data.load_data(t, 32)
     padded = registry.data_of(dataclasses.replace(t, packing="pad"), 32)
+    loaded = dataclasses.replace(t, loader="packing", sizes=("val_packing=pad",))
+    mixed = registry.data_of(loaded, 32)
+    assert np.array_equal(mixed.train[0], packed.train[0]) and len(mixed.val[0]) == 60
+    assert np.array_equal(mixed.val[0], padded.val[0])
     for path in paths:
-        assert np.array_equal(data.val_by_source[path][0], padded.val_by_source[path][0])
+        assert np.array_equal(mixed.val_by_source[path][0], padded.val_by_source[path][0])
+    same = registry.data_of(dataclasses.replace(loaded, sizes=()), 32)
+    assert np.array_equal(same.val[0], packed.val[0]) and same.sizes == ("val_packing=same",)
+    with pytest.raises(ValueError, match="val_packing 'x' is unknown; choose from same, pack, pad"):
+        registry.data_of(dataclasses.replace(loaded, sizes=("val_packing=x",)), 32)
 
 
 # ---------- finding them, and data of one's own ----------
@@ -366,26 +332,25 @@ def test_what_is_not_cached_is_out_of_reach_offline_without_a_question(tmp_path,
 def test_a_file_of_ones_own_is_executed_only_if_the_command_names_it(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(own_code, "NAMED", set())
     path = tmp_path / "mine.py"
+    ran = path.with_suffix(".ran")
     path.write_text(OWN)
-    t = configs.make("laptop", loader=str(path))[1]
     with pytest.raises(ValueError, match="name it again: --loader .*mine.py"):
-        registry.data_of(t, 16)
-    assert not path.with_suffix(".ran").exists()
-    flags = "--preset laptop --block_size 16 --n_layers 1 --d_model 8 --steps 4 --warmup_steps 0"
-    flags += f" --loss_on all --sizes length=7 --out_dir {tmp_path} --name run --batch_size 2"
-    assert train.main([*flags.split(), "--loader", str(path)]) == 0
-    assert path.with_suffix(".ran").exists()
+        registry.data_of(configs.make("laptop", loader=str(path))[1], 16)
+    assert not ran.exists()
+    small = "--n_layers 1 --d_model 8 --steps 4 --warmup_steps 1 --batch_size 2"
+    flags = f"--preset laptop --block_size 16 {small} --loss_on all --sizes length=7"
+    line = [*flags.split(), "--out_dir", str(tmp_path), "--name", "run", "--loader", str(path)]
+    assert train.main(line) == 0 and ran.exists()
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert config["train"]["sizes"] == ["length=7"] and config["train"]["loader"] == str(path)
     # the run folder alone executes nothing; without its log it is not known to be finished
     (tmp_path / "run" / "log.jsonl").unlink()
-    path.with_suffix(".ran").unlink()
+    ran.unlink()
     monkeypatch.setattr(own_code, "NAMED", set())
-    capsys.readouterr()
-    assert train.main(["--resume", str(tmp_path / "run")]) == 2
+    resume = ["--resume", str(tmp_path / "run")]
+    assert train.main(resume) == 2 and not ran.exists()
     assert "name it again: --loader" in capsys.readouterr().err
-    assert not path.with_suffix(".ran").exists()
-    assert train.main(["--resume", str(tmp_path / "run"), "--loader", str(path)]) == 2
+    assert train.main([*resume, "--loader", str(path)]) == 2
     assert "is finished: 4 of 4 steps" in capsys.readouterr().err
     # it is executed once for whatever it is asked for, and anew where it has changed
     module = own_code.own_file(str(path), "loader")
@@ -395,8 +360,7 @@ def test_a_file_of_ones_own_is_executed_only_if_the_command_names_it(tmp_path, m
         registry.study(str(path), "loader")
     # one that knows only blocks, and tells nothing of them, trains too
     path.write_text(BLOCKS)
-    flags = "--n_layers 1 --d_model 8 --block_size 4 --steps 4 --warmup_steps 1 --batch_size 2"
-    line = ["--loader", str(path), *flags.split(), "--out_dir", str(tmp_path / "other")]
+    line = ["--loader", str(path), *small.split(), "--block_size", "4", "--out_dir", str(tmp_path)]
     assert train.main(line) == 0
     assert "mine.py: 10 blocks of 4 tokens, 10 held out" in capsys.readouterr().out
 
@@ -450,28 +414,20 @@ def course_of(*losses):
 COLUMNS = ("val_loss", "train_loss_eval")
 
 
-@pytest.mark.parametrize(
-    "train_loss, val_loss", [(9, 8.0), (8, 8.0), (6, 7.0), (4.5, 6.25), (4, 6.0), (2, 4.6)]
-)
-def test_a_validation_loss_is_read_off_where_the_training_loss_is_first_as_low(
-    train_loss, val_loss
-):
+def test_a_validation_loss_is_read_off_where_the_training_loss_is_first_as_low():
     run = course_of((8, 8.0), (4, 6.0), (5, 7.0), (0, 3.0))  # 5 comes after 4, and is not meant
-    found = judge.value_at(run, *COLUMNS, train_loss)
-    assert found == pytest.approx(val_loss)
+    for train_loss, val_loss in ((9, 8.0), (8, 8.0), (6, 7.0), (4.5, 6.25), (4, 6.0), (2, 4.6)):
+        assert judge.value_at(run, *COLUMNS, train_loss) == pytest.approx(val_loss)
     # never so low: as it ends, however low the other was before
     assert judge.value_at(run, *COLUMNS, -1) == 3.0
     assert judge.value_at(course_of((5, 9.0), (3, 8.0), (4, 6.0)), *COLUMNS, 2.9) == 6.0
 
 
 def test_runs_are_compared_where_all_of_them_fit_their_text_equally_well():
+    """Or at a fit that was chosen before, or where they end."""
     near, far = course_of((8, 8.0), (4, 6.0)), course_of((6, 5.0), (2, 3.0))
     reached, at = reread.equally_fitted({"a": [near, far], "b": [far]})
     assert reached == 4 and at == {"a": [6.0, 4.0], "b": [4.0]}
-
-
-def test_runs_are_read_off_at_a_fit_that_was_chosen_before_or_where_they_end():
-    near, far = course_of((8, 8.0), (4, 6.0)), course_of((6, 5.0), (2, 3.0))
     stored = {(20, "a"): [near, far], (20, "b"): [far], (80, "a"): [far]}
     assert reread.at_fit(reread.models_read(stored, 20), 3) == {"a": [6.0, 3.5], "b": [3.5]}
     assert reread.at_fit(reread.models_read(stored, 80), 5) == {"a": [4.5]}

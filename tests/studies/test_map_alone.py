@@ -47,7 +47,8 @@ def test_trees_are_shallow_in_training_and_deep_in_the_test():
     assert deepest.min() >= 60 and deepest.max() <= 63
 
 
-def test_a_question_looks_at_the_map_alone():
+def test_a_question_looks_at_the_map_alone_and_sizes_are_read_by_distance():
+    """Two pairs before it change places: the last letter sees it by the rotary places alone."""
     torch.manual_seed(0)
     model = map_alone.Walker(128, 2, 7)
     pairs, line, _ = drawn("sizes", 8)
@@ -55,13 +56,6 @@ def test_a_question_looks_at_the_map_alone():
     *_, together = model.walk(line, memory, 5)
     *_, alone = model.walk(line[:, 3:4], memory, 5)
     torch.testing.assert_close(together[:, 3:4], alone)
-
-
-def test_sizes_are_read_by_how_far_apart_two_letters_are():
-    """Two pairs before it change places: the last letter sees it by the rotary places alone."""
-    torch.manual_seed(0)
-    model = map_alone.Walker(128, 2, 7)
-    pairs, _, _ = drawn("sizes", 8)
     swapped = torch.cat((pairs[:, 2:4], pairs[:, :2], pairs[:, 4:]), 1)
     assert model.rotary and not map_alone.Walker(128, 256, 7).rotary
     for model.rotary in (True, False):

@@ -2,8 +2,6 @@
 
 import collections
 import dataclasses
-import json
-import pathlib
 
 import pytest
 import torch
@@ -11,6 +9,7 @@ import torch.nn.functional as F
 
 import minidepth as md
 import train
+from conftest import log_of
 from minidepth_lab.base.data import Data
 from minidepth_lab.keep import registry, running
 from minidepth_lab.studies import text_loops as study
@@ -43,31 +42,23 @@ def test_loops_are_drawn_anew_for_each_step_from_one_to_the_most(looped):
     assert sorted(counts) == [1, 2, 3, 4, 5, 6, 7, 8]
     assert min(counts.values()) > 70 and max(counts.values()) < 130  # each as likely
     assert drawn == [data.loops_at(step) for step in range(800)]
-    again = looped()[2]
-    again.seed = 1
-    assert [again.loops_at(step) for step in range(800)] != drawn
+    data.seed = 1
+    assert [data.loops_at(step) for step in range(800)] != drawn
     few = looped(sizes=("loops=3",))[2]
     assert {few.loops_at(step) for step in range(100)} == {1, 2, 3}
 
 
-def test_a_batch_is_the_texts_own_with_a_loss_after_the_last_loop_alone(looped):
-    *_, data = looped()
-    for step in range(9):
-        tokens, targets = data.draw(step, 5)
-        same_tokens, plain = Data.draw(data, step, 5)
-        assert torch.equal(tokens, same_tokens) and targets.dtype == torch.int64
-        assert targets.shape == (5, data.loops_at(step), tokens.size(1))
-        assert torch.equal(targets[:, -1], plain) and (targets[:, :-1] == -100).all()
-
-
-def test_a_loss_after_each_loop_makes_all_of_them_in_every_step(looped):
-    *_, data = looped(sizes=("loss_after=each", "loops=5"))
-    tokens, targets = data.draw(3, 4)
-    same_tokens, plain = Data.draw(data, 3, 4)
-    assert torch.equal(tokens, same_tokens)
-    assert targets.shape == (4, 5, tokens.size(1))
-    for after_loop in targets.unbind(1):
-        assert torch.equal(after_loop, plain)
+def test_a_batch_is_the_texts_own_with_a_loss_after_the_last_loop_or_each(looped):
+    for data in (looped()[2], looped(sizes=("loss_after=each", "loops=5"))[2]):
+        each = "loss_after=each" in data.sizes
+        for step in range(9):
+            tokens, targets = data.draw(step, 5)
+            same_tokens, plain = Data.draw(data, step, 5)
+            assert torch.equal(tokens, same_tokens) and targets.dtype == torch.int64
+            assert targets.shape == (5, 5 if each else data.loops_at(step), tokens.size(1))
+            assert torch.equal(targets[:, -1], plain)
+            for earlier in targets[:, :-1].unbind(1):
+                assert torch.equal(earlier, plain if each else torch.full_like(plain, -100))
 
 
 def test_a_step_trains_by_the_loss_after_so_many_loops(looped, model):
@@ -90,12 +81,9 @@ def test_the_text_is_that_of_reread_or_ones_own(looped):
     reread = registry.data_of(dataclasses.replace(t, loader="reread"), m.block_size)
     assert own.fingerprint() == reread.fingerprint()
     assert own.sizes == ("problems=50", "loops=8", "loss_after=last")
-    embedded = {}
-    for preset in ("text_loops", "reread"):
-        m, t = registry.configs(preset)
-        embedded[preset] = registry.data_of(t, m.block_size)
-    assert embedded["text_loops"].fingerprint() == embedded["reread"].fingerprint()
-    assert embedded["text_loops"].facts["train_rows"] == 840
+    configs = [registry.configs(preset) for preset in ("text_loops", "reread")]
+    loops, plain = (registry.data_of(t, m.block_size) for m, t in configs)
+    assert loops.fingerprint() == plain.fingerprint() and loops.facts["train_rows"] == 840
 
 
 # ---------- what is measured ----------
@@ -169,23 +157,16 @@ def test_each_evaluation_has_the_loss_by_loops_of_its_own_blocks(looped):
 
 
 def test_the_command_ends_with_the_loss_by_loops(tmp_path, capsys):
-    flags = "--d_model 8 --n_heads 1 --d_ff 8 --batch_size 2 --steps 2 --eval_blocks 2"
-    flags += " --warmup_steps 0 --sizes problems=9"
-    assert train.main(f"--preset text_loops {flags} --out_dir {tmp_path} --name a".split()) == 0
-    lines = capsys.readouterr().out.splitlines()
-    log = pathlib.Path(tmp_path, "a", "log.jsonl").read_text().splitlines()
-    by_loops = json.loads(log[-1])["val_loss_by_loops"]
+    flags = "--preset text_loops --d_model 8 --n_heads 1 --d_ff 8 --batch_size 2 --steps 2"
+    flags += f" --warmup_steps 0 --sizes problems=9 --eval_blocks 2 --out_dir {tmp_path} --name a"
+    assert train.main(flags.split()) == 0
+    by_loops = log_of(tmp_path / "a")[-1]["val_loss_by_loops"]
     told = ", ".join(f"{loops} {loss:.4f}" for loops, loss in by_loops.items())
+    lines = capsys.readouterr().out.splitlines()
     assert list(by_loops) == TESTED and f"loss by loops: {told}" in lines
-    assert train.main(["--preset", "text_loops", "--sizes", "loops=0"]) == 2
-    error = capsys.readouterr().err
-    assert "sizes loops=0 does not work; give a whole number from 1" in error
-    assert train.main(["--preset", "text_loops", "--sizes", "hops=2"]) == 2
-    error = capsys.readouterr().err
-    assert "sizes hops is none of the loader text_loops's; it has problems, loops" in error
-
-
-# ---------- the study ----------
-
-
-# ---------- the predictions ----------
+    for sizes, said in (
+        ("loops=0", "sizes loops=0 does not work; give a whole number from 1"),
+        ("hops=2", "sizes hops is none of the loader text_loops's; it has problems, loops"),
+    ):
+        assert train.main(["--preset", "text_loops", "--sizes", sizes]) == 2
+        assert said in capsys.readouterr().err

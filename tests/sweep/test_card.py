@@ -1,11 +1,12 @@
 """The script of pieces for a lent GPU: its texts, and a rehearsal at a tiny size."""
 
 import argparse
-import json
 
 import pytest
 
+from minidepth_lab.keep import registry
 from minidepth_lab.measure import results
+from minidepth_lab.models import variants
 from minidepth_lab.sweep import card
 
 
@@ -26,17 +27,13 @@ def texts(tmp_path):
     return folder
 
 
-def test_a_question_is_asked_as_the_conversations_ask_it(texts):
+def test_questions_are_asked_as_the_conversations_ask_them_and_long_ones_one_after_another(texts):
     row = card.asked(card.read(texts / "arc_challenge" / "test.jsonl")[0])
     assert row["answer"] == 1 and [m["role"] for m in row["messages"]] == ["system", "user"]
     assert row["messages"][-1]["content"] == "0 melts?\nA. stone\nB. ice\nC. air"
     assert row["choices"][1].endswith("The best answer is B.\n</think>\n\nB")
-
-
-def test_long_conversations_ask_one_question_after_another(texts):
-    long = card.long_conversations(
-        *(card.read(texts / n / "train.jsonl") for n in ("cot", "gsm8k"))
-    )
+    both = (card.read(texts / n / "train.jsonl") for n in ("cot", "gsm8k"))
+    long = card.long_conversations(*both)
     assert len(long) == 30  # two of some 800 characters each; the nine short ones fill none
     for row in long:
         assert [m["role"] for m in row["messages"]] == ["system", *["user", "assistant"] * 2]
@@ -44,9 +41,6 @@ def test_long_conversations_ask_one_question_after_another(texts):
 
 
 def test_the_controls_have_the_parameters_of_twelve_layers():
-    from minidepth_lab.keep import registry
-    from minidepth_lab.models import variants
-
     def blocks(**settings):
         return variants.parameters(registry.configs("report", **settings)[0])["blocks"]
 
@@ -56,40 +50,36 @@ def test_the_controls_have_the_parameters_of_twelve_layers():
     assert card.models("published")["wide"] == dict(n_layers=1, d_model=504, d_ff=2016)
 
 
-def test_every_run_of_the_published_size_has_settings_that_work(tmp_path, monkeypatch):
-    from minidepth_lab.keep import registry
-
+def test_every_run_has_settings_that_work(tmp_path, monkeypatch):
     monkeypatch.setattr(card, "best", lambda cells, setting, runs: 0.001)
     for size in card.SIZES:
         here = tmp_path / size
         a = argparse.Namespace(out=here, texts=here, tokenizers=here, size=size, seed=[0, 1, 2])
         names = []
-        for piece in card.PIECES:
-            if piece not in card.LOOKS:
-                runs = card.runs_of(piece, a)
-                names += runs
-                for preset, settings in runs.values():
-                    m, t = registry.configs(preset, **settings)
-                    m.validate(), t.validate()
+        for piece in set(card.PIECES) - set(card.LOOKS):
+            runs = card.runs_of(piece, a)
+            names += runs
+            for preset, settings in runs.values():
+                m, t = registry.configs(preset, **settings)
+                m.validate(), t.validate()
         assert len(names) == len(set(names)) == 12 + 21 + 8 + 9 + 6 + 27
+        assert {"first-reading-1-layers-0", "second-reading-12-layers-2"} <= set(names)
 
 
 def test_a_rehearsal_does_all_pieces_and_is_not_done_twice(
-    texts, tmp_path, capsys, monkeypatch, warm_cells
+    texts, tmp_path, capsys, monkeypatch, in_this_process
 ):
     monkeypatch.setattr(card, "RATES", card.RATES[:2])
     monkeypatch.setattr(card, "SPREADS", card.SPREADS[:1])
     out = tmp_path / "out"
-    pieces = "readings models scored inside tune closed".split()
-    line = [str(out), "--texts", str(texts), "--size", "tiny", "--seed", "0", "--jobs", "2"]
-    line += ["--pieces", *pieces]
+    line = [str(out), "--texts", str(texts), "--size", "tiny", "--seed", "0"]
+    line += ["--pieces", *"models scored inside tune closed".split()]
     pair = {f"{n}-layers": dict(n_layers=n) for n in (1, 12)}
     monkeypatch.setattr(card, "models", lambda size: pair)
     assert card.main(line) == 0
     names = {path.name for path in (out / "runs").iterdir()}
-    assert {"first-reading-1-layers-0", "second-reading-12-layers-0", "wide-inside-0"} <= names
-    assert len(names) == 4 + 2 + 3 + 3
-    measured = [json.loads(line) for line in (out / "measured.jsonl").read_text().splitlines()]
+    assert {"12-layers-0", "wide-inside-0"} <= names and len(names) == 2 + 3 + 3
+    measured = card.read(out / "measured.jsonl")
     scored = [line["scored"] for line in measured if "scored" in line]
     assert len(scored) == 2 and all(each["n"] == 8 and each["commonest"] == 1 for each in scored)
     inside = {line["run"]: line["inside"] for line in measured if "inside" in line}
@@ -99,7 +89,7 @@ def test_a_rehearsal_does_all_pieces_and_is_not_done_twice(
     capsys.readouterr()
     assert card.main(line) == 0
     said = capsys.readouterr().out
-    assert said.count("finished before") == 4 and "validation loss" not in said
+    assert said.count("finished before") == 3 and "validation loss" not in said
     monkeypatch.setattr(results, "RESULTS", tmp_path)
     (tmp_path / "stored").mkdir()
     assert card.main([str(out), "--publish", "stored"]) is None

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import pathlib
 import shlex
 import shutil
 
@@ -13,6 +14,7 @@ from scipy import stats
 
 import minidepth_lab
 import train
+from conftest import log_of
 from minidepth_lab.command import dispatch
 from minidepth_lab.command import verdict as command
 from minidepth_lab.keep import registry
@@ -23,14 +25,14 @@ from minidepth_lab.show import verdict_map
 from minidepth_lab.sweep import verdict as sweep
 from minidepth_lab.sweep import verdict_plan, verdict_rows, verdict_runs
 from minidepth_lab.sweep.verdict_plan import Request
-from minidepth_lab.tasks.base import own_code
+from minidepth_lab.tasks.base import own_code, task_data
 
 OWN = """import torch
 import torch.nn.functional as F
 from minidepth_lab.tasks import Task
 
 class Own(Task):
-    settings = dict(block_size=16, n_heads=2, d_model=16, batch_size=16, warmup_steps=4)
+    settings = dict(block_size=16, n_heads=2, d_model=16, batch_size=100, warmup_steps=4)
 
     def draw(self, batch, generator, test=False, kinds={kinds}):
         x = torch.randint({symbols}, (batch, {length}), generator=generator)
@@ -78,21 +80,16 @@ def scores(n, **values):
 # ---------- the rule ----------
 
 
-@pytest.mark.parametrize("truth", rule.SIX)
-def test_of_simulated_verdicts_few_are_wrong(truth):
-    counts = rule.simulate(truth, 250, seed=1)
-    assert sum(counts[each] for each in rule.DECISIONS) == 250
+@pytest.mark.parametrize(("truth", "least"), [
+    ("equal", 0.99), ("no effect", 0.95), ("bimodal", 0.9), ("large effect", 0.97),
+    ("parameters", 0.97), ("only steps", 0.97), ("nobody learns", 0.99), ("all learn", 0.99),
+])  # fmt: skip
+def test_of_simulated_verdicts_few_are_wrong_and_what_is_so_is_found(truth, least):
+    n = 250 if truth in rule.SIX else 60
+    counts = rule.simulate(truth, n, seed=1)
+    assert sum(counts[each] for each in rule.DECISIONS) == n
+    assert sum(counts[each] for each in rule.TRUTHS[truth][1]) >= least * n
     assert rule.wrong(truth, counts) <= rule.ERROR
-
-
-@pytest.mark.parametrize(
-    ("truth", "least"),
-    [("equal", 0.99), ("no effect", 0.95), ("bimodal", 0.9), ("large effect", 0.97)]
-    + [("parameters", 0.97), ("only steps", 0.97), ("nobody learns", 0.99), ("all learn", 0.99)],
-)
-def test_what_is_so_is_found(truth, least):
-    counts = rule.simulate(truth, 60)
-    assert sum(counts[each] for each in rule.TRUTHS[truth][1]) >= least * 60
 
 
 def test_no_single_comparison_is_wrong_too_often_in_the_worst_case():
@@ -121,18 +118,20 @@ def test_an_interval_is_students_and_wider_where_few_problems_were_asked():
 
 
 def test_depth_helps_where_neither_time_nor_parameters_do():
-    found = rule.decide(scores(3, one=0.4, deep=0.97, looped=0.95))
-    assert (found.decision, found.budget) == (rule.UNDECIDED, "time")  # to be trained before
+    deep = dict(one=0.4, deep=0.97, looped=0.95)
     timed = dict(one_time=0.42, deep_time=0.97, looped_time=0.95, wide_time=0.43)
-    found = rule.decide(scores(3, one=0.4, deep=0.97, looped=0.95, **timed))
-    assert found.decision == rule.HELPS and found.decided and found.n == 3
-    assert found.differences["deep - one"].mean == pytest.approx(0.57, abs=0.01)
-    found = rule.decide(scores(3, one=0.4, deep=0.97, wide=0.9, one_time=0.42, deep_time=0.97))
-    assert found.decision == rule.PARAMETERS
-    found = rule.decide(scores(3, one=0.4, deep=0.97, one_time=0.99, deep_time=0.97))
-    assert found.decision == rule.UNDECIDED  # three seeds do not show that there is none
-    found = rule.decide(scores(8, one=0.4, deep=0.97, one_time=0.97, deep_time=0.97))
-    assert found.decision == rule.STEPS_ONLY
+    for n, level, decision in (
+        (3, deep, rule.UNDECIDED),  # equal time is to be trained before
+        (3, deep | timed, rule.HELPS),
+        (3, deep | timed | dict(wide=0.9), rule.PARAMETERS),
+        (3, deep | timed | dict(one_time=0.99), rule.UNDECIDED),  # three do not show there is none
+        (8, deep | timed | dict(one_time=0.97), rule.STEPS_ONLY),
+    ):
+        found = rule.decide(scores(n, **level))
+        assert (found.decision, found.n) == (decision, n), level
+        assert found.decided == (decision != rule.UNDECIDED)
+        assert found.differences["deep - one"].mean == pytest.approx(0.57, abs=0.01)
+    assert rule.decide(scores(3, **deep)).budget == "time"
 
 
 def test_parameters_do_not_help_where_the_wide_layer_is_like_the_narrow_one():
@@ -148,24 +147,22 @@ def test_parameters_do_not_help_where_the_wide_layer_is_like_the_narrow_one():
     assert found.decision == rule.UNDECIDED and "parameters" in found.why
 
 
-def test_that_there_is_nothing_takes_eight_seeds():
-    for n in (3, 5):
-        found = rule.decide(scores(n, one=0.6), chance=0.1)
-        assert found.decision == rule.UNDECIDED and found.more == 8 - n
-    assert rule.decide(scores(8, one=0.6), chance=0.1).decision == rule.SAME
-    assert rule.decide(scores(8, one=0.6), margin=0.002).decision == rule.UNDECIDED
-    assert rule.decide(scores(8, one=0.11), chance=0.1).decision == rule.NOBODY
-    assert rule.decide(scores(8, one=0.11)).decision == rule.SAME  # no chance is known
-    assert rule.decide(scores(8, one=0.985)).decision == rule.EASY
-    assert rule.decide(scores(8, one=0.93)).decision == rule.SAME  # below 0.95
-    assert rule.decide(scores(8, one=0.985), ceiling=None).decision == rule.SAME  # nats
-    assert rule.decide(scores(8, one=0.6, deep=0.3), chance=0.1).decision == rule.HURTS
-
-
-def test_a_difference_below_the_margin_is_none_however_sure():
-    small = scores(8, one=0.6, deep=0.62)
-    assert rule.decide(small, margin=0.05).decision == rule.SAME
-    assert rule.decide(small, margin=0.005).budget == "time"  # it is one, of that margin
+@pytest.mark.parametrize(("level", "known", "decision"), [
+    (dict(one=0.6), dict(chance=0.1), rule.SAME),
+    (dict(one=0.6), dict(margin=0.002), rule.UNDECIDED),
+    (dict(one=0.11), dict(chance=0.1), rule.NOBODY),
+    (dict(one=0.11), {}, rule.SAME),  # no chance is known
+    (dict(one=0.985), {}, rule.EASY), (dict(one=0.93), {}, rule.SAME),  # below 0.95
+    (dict(one=0.985), dict(ceiling=None), rule.SAME),  # nats
+    (dict(one=0.6, deep=0.3), dict(chance=0.1), rule.HURTS),
+    (dict(one=0.6, deep=0.62), dict(margin=0.05), rule.SAME),  # however sure
+])  # fmt: skip
+def test_that_there_is_nothing_takes_eight_seeds(level, known, decision):
+    assert rule.decide(scores(8, **level), **known).decision == decision
+    if decision == rule.SAME and known.get("chance"):
+        for n in (3, 5):
+            found = rule.decide(scores(n, **level), **known)
+            assert found.decision == rule.UNDECIDED and found.more == 8 - n
 
 
 def test_undecided_says_about_how_many_seeds_decide():
@@ -195,21 +192,19 @@ def test_equal_time_gives_the_faster_arm_more_steps():
     assert steps["deep"]["time"] == steps["looped"]["time"] == 100  # as good as the same
 
 
-def test_a_rate_at_an_end_is_tried_beyond_it():
-    assert verdict_runs.next_rates({1e-3: (0.1, 0), 3e-3: (0.5, 0), 9e-3: (0.2, 0)}) == []
-    assert verdict_runs.next_rates({1e-3: (0.6, 0), 3e-3: (0.5, 0), 9e-3: (0.2, 0)}) == [3.3e-4]
-    assert verdict_runs.next_rates({1e-3: (1, -2), 3e-3: (1, -1), 9e-3: (1, -0.5)}) == [
-        0.027
-    ]  # by loss
-    five = {10.0**k: (float(k), 0) for k in range(5)}
-    assert verdict_runs.next_rates(five) == []  # enough
+@pytest.mark.parametrize(("tried", "more"), [
+    ({1e-3: (0.1, 0), 3e-3: (0.5, 0), 9e-3: (0.2, 0)}, []),
+    ({1e-3: (0.6, 0), 3e-3: (0.5, 0), 9e-3: (0.2, 0)}, [3.3e-4]),
+    ({1e-3: (1, -2), 3e-3: (1, -1), 9e-3: (1, -0.5)}, [0.027]),  # by loss
+    ({10.0**k: (float(k), 0) for k in range(5)}, []),  # enough
+])  # fmt: skip
+def test_a_rate_at_an_end_is_tried_beyond_it(tried, more):
+    assert verdict_runs.next_rates(tried) == more
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("20m", 1200), ("90s", 90), ("90", 90), ("1h30m", 5400), ("0.5h", 1800)]
-)
-def test_a_budget_is_read(text, seconds):
-    assert verdict_plan.seconds_of(text) == seconds
+def test_a_budget_is_read():
+    for text, seconds in {"20m": 1200, "90s": 90, "90": 90, "1h30m": 5400, "0.5h": 1800}.items():
+        assert verdict_plan.seconds_of(text) == seconds
 
 
 def test_a_budget_takes_seeds_and_then_steps(own, monkeypatch):
@@ -279,13 +274,12 @@ def test_what_cannot_be_judged_is_said_in_a_line(own, capsys, task, flags, said)
 
 def test_an_unknown_source_is_said_in_a_line(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "few.jsonl").write_text(
-        "".join(
-            json.dumps(dict(question=f"{i} ?", answer=f"so #### {i % 7}")) + "\n" for i in range(90)
-        )
-    )
-    sources = [("no.jsonl", "no.jsonl"), ("no.py", "no.py"), ("few.jsonl", "needs 100")]
-    for source, said in [*sources, ("strides", "a loss after each loop")]:
+    rows = [dict(question=f"{i} ?", answer=f"so #### {i % 7}") for i in range(90)]
+    (tmp_path / "few.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    for source, said in (
+        ("no.jsonl", "no.jsonl"), ("no.py", "no.py"), ("few.jsonl", "needs 100"),
+        ("strides", "a loss after each loop"),
+    ):  # fmt: skip
         assert train.main(["--verdict", source]) == 2
         err = capsys.readouterr().err
         assert err.count("\n") == 1 and said in err
@@ -294,27 +288,19 @@ def test_an_unknown_source_is_said_in_a_line(capsys, tmp_path, monkeypatch):
 # ---------- rows ----------
 
 
-def rows_file(path, n):
-    with open(path, "w") as file:
-        for i in range(n):
-            answer = f"so #### {i * i % 97}"
-            for _ in range(2):  # the same question twice
-                file.write(json.dumps(dict(question=f"{i} squared ?", answer=answer)) + "\n")
-
-
 def test_a_file_is_split_by_question_and_tuned_on_what_is_not_reported(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    rows_file("my.jsonl", 1500)
+    rows = [dict(question=f"{i} squared ?", answer=f"so #### {i * i % 97}") for i in range(1500)]
+    twice = [json.dumps(row) for row in rows for _ in range(2)]  # the same question twice
+    pathlib.Path("my.jsonl").write_text("\n".join(twice))
     settings = dict(tokenizer="characters", steps=4, batch_size=2, d_model=16, n_heads=2)
     plan = verdict_plan.prepared(Request("my.jsonl", "laptop", settings))
-    parts = {}
-    for part, path in plan.rows.items():
-        parts[part] = [json.loads(line)["question"] for line in open(path)]
-    assert sum(len(part) for part in parts.values()) == 3000
-    sets = [set(part) for part in parts.values()]
-    assert not sets[0] & sets[1] and not sets[0] & sets[2] and not sets[1] & sets[2]
-    assert all(len(part) == 2 * len(set(part)) for part in parts.values())
-    assert 100 < len(sets[1]) < 200 and 100 < len(sets[2]) < 200
+    parts = [[json.loads(line)["question"] for line in open(path)] for path in plan.rows.values()]
+    assert list(plan.rows) == ["train", "tune", "test"]
+    sizes = [len(set(part)) for part in parts]
+    assert sum(sizes) == len(set().union(*parts)) == 1500  # no question is in two of them
+    assert [len(part) for part in parts] == [2 * n for n in sizes]
+    assert 100 < sizes[1] < 200 and 100 < sizes[2] < 200
     tuned = verdict_runs.cell_of(plan, "one", "steps", 1000, 1e-3, tuning=True)
     reported = verdict_runs.cell_of(plan, "one", "steps", 0, 1e-3)
     assert tuned.t.val_data == plan.rows["tune"] and reported.t.val_data == plan.rows["test"]
@@ -350,25 +336,17 @@ def test_a_generator_of_reasoning_gym_becomes_rows(tmp_path, monkeypatch, capsys
         assert err.count("\n") == 1 and said in err
 
 
-@pytest.mark.parametrize(
-    ("name", "others", "wrong"),
-    [
-        ("palindrome_generation", lambda right: [right[::-1].upper()], "x"),
-        (
-            "complex_arithmetic",
-            lambda right: [right.replace(" ", ""), right.replace(".0", "")],
-            "i",
-        ),
-        ("gcd", lambda right: [], "x"),
-    ],
-)
+@pytest.mark.parametrize(("name", "others", "wrong"), [
+    ("palindrome_generation", lambda right: [right[::-1].upper()], "x"),
+    ("complex_arithmetic", lambda right: [right.replace(" ", ""), right.replace(".0", "")], "i"),
+    ("gcd", lambda right: [], "x"),
+])  # fmt: skip
 def test_answers_to_reasoning_gym_are_scored_by_itself(name, others, wrong):
     gym = pytest.importorskip("reasoning_gym")
     for item in map(json.loads, map(json.dumps, gym.create_dataset(name, size=5, seed=1))):
-        turns = [dict(role="user", content="?"), dict(role="assistant", content="#### 1")]
-        turns[1]["content"] = f"#### {item['answer']}"
-        row = forms.read_row(dict(messages=turns, gym=item))
-        answer = to_data.problem_of(row)["answer"]
+        turns = [dict(role="user", content="?")]
+        turns.append(dict(role="assistant", content=f"#### {item['answer']}"))
+        answer = to_data.problem_of(forms.read_row(dict(messages=turns, gym=item)))["answer"]
         assert all(text == answer for text in [item["answer"], *others(item["answer"])])
         assert not any(text == answer for text in ["", wrong, f"{item['answer']} or not"])
         assert answer != 3 and hash(answer) == hash(str(answer))
@@ -378,7 +356,7 @@ def test_answers_to_reasoning_gym_are_scored_by_itself(name, others, wrong):
 
 
 @pytest.fixture
-def here(monkeypatch):
+def here(monkeypatch, kept):
     """One rate and one tuning seed; the names of the runs that are trained."""
     trained, main = [], dispatch.main
 
@@ -391,78 +369,76 @@ def here(monkeypatch):
     monkeypatch.setattr(verdict_plan, "FACTORS", (1.0,))
     monkeypatch.setattr(verdict_runs, "BEYOND", 0)
     monkeypatch.setattr(verdict_plan, "TUNING_SEEDS", (1000,))
+    monkeypatch.setattr(task_data, "N_DRAWN", 200)  # sequences that a run is tested on
     return trained
 
 
+LINE = "--verdict my.py --steps 6 --seeds 3 --n_layers 2 --name v".split()
+
+
 def test_a_verdict_trains_writes_and_goes_on(own, here, capsys):
-    line = ["--verdict", own(), "--steps", "6", "--seeds", "3", "--n_layers", "2"]
-    line += ["--batch_size", "8", "--name", "v"]
+    own()
+    line = [*LINE, "--batch_size", "100"]
     assert train.main(line) == 0
     said = capsys.readouterr().out
     assert "\nverdict  undecided" in said and "wrote    verdicts/v" in said
     kept = json.load(open("verdicts/v/verdict.json"))
+    runs = kept["runs"]
     assert kept["decision"] == rule.UNDECIDED and kept["seeds"] == 3
-    tuning = {name for name in here if "tuning" in name}
-    assert len(tuning) == 4 and {run["seed"] for run in kept["runs"]} == {0, 1, 2}
-    assert not any("tuning" in run["folder"] for run in kept["runs"])
-    assert {run["arm"] for run in kept["runs"]} == {"one", "deep", "looped", "wide"}
+    assert len({name for name in here if "tuning" in name}) == 4
+    assert {run["seed"] for run in runs} == {0, 1, 2}
+    assert not any("tuning" in run["folder"] for run in runs)
+    assert {run["arm"] for run in runs} == {"one", "deep", "looped", "wide"}
     for arm in ("one", "deep"):
-        by_seed = [run["score"] for run in kept["runs"] if run["arm"] == arm]
+        by_seed = [run["score"] for run in runs if run["arm"] == arm]
         assert by_seed == kept["arms"][arm]["steps"]["scores"]
     page = open("verdicts/v/verdict.html").read()
     assert kept["text"].split("\n")[0].replace("'", "&#x27;") in page
     assert "http://" not in page.replace("http://www.w3.org", "") and "https://" not in page
-    assert all(run["command"].replace('"', "&quot;") in page for run in kept["runs"])
+    assert all(run["command"].replace('"', "&quot;") in page for run in runs)
 
-    first, *_ = kept["runs"]
-    alone = [*shlex.split(first["command"])[2:], "--out_dir", ".", "--name", "alone"]
-    where = alone.index("--out_dir")  # its own, given once
-    del alone[where : where + 2]
-    where = alone.index("--name")
-    del alone[where : where + 2]
-    assert dispatch.main(alone) == 0
-    logs = [open(f"{folder}/log.jsonl").read() for folder in (first["folder"], "alone")]
-    logs = [[json.loads(each)["val_loss"] for each in log.splitlines()] for log in logs]
-    assert logs[0] == logs[1] and here.pop() == "alone"
+    # a run by its own command, in another folder
+    alone = shlex.split(runs[0]["command"])[2:]
+    for flag, value in (("--out_dir", "."), ("--name", "alone")):
+        alone[alone.index(flag) + 1] = value
+    assert dispatch.main(alone) == 0 and here.pop() == "alone"
+    losses = [[row["val_loss"] for row in log_of(each)] for each in (runs[0]["folder"], "alone")]
+    assert losses[0] == losses[1]
 
     n = len(here)
     assert train.main(line) == 0 and len(here) == n  # the same command trains nothing again
-    made = minidepth_lab.verdict("my.py", steps=6, seeds=3, n_layers=2, batch_size=8, name="v")
+    made = minidepth_lab.verdict("my.py", steps=6, seeds=3, n_layers=2, batch_size=100, name="v")
     assert len(here) == n and made.decision == rule.UNDECIDED and made.runs[0]["log"]
     assert made.differences["deep - one"].n == 3 and made.figure().axes[0].has_data()
     capsys.readouterr()
-    late = [*line, "--seeds", "5"]
-    late.remove("3"), late.pop(late.index("--seeds"))
     plan = json.load(open("verdicts/v/plan.json"))
     json.dump(plan | dict(spent=plan["spent"] + 1000), open("verdicts/v/plan.json", "w"))
+    late = ["5" if word == "3" else word for word in line]
     assert train.main([*late, "--budget", "900s"]) == 0 and len(here) == n
     assert "beyond the budget" in capsys.readouterr().out
     for seed in range(3):  # as if they had not been trained yet
         shutil.rmtree(f"verdicts/v/runs/one-steps-seed{seed}")
-    assert train.main(["--verdict", own(kinds=3), *line[2:]]) == 2
-    assert "is not what earlier runs" in capsys.readouterr().err
-    other = train.main([*line, "--lr", "0.1"])
-    assert other == 2 and "another settings" in capsys.readouterr().err
+    own(kinds=3)
+    assert train.main(line) == 2 and "is not what earlier runs" in capsys.readouterr().err
+    assert train.main([*line, "--lr", "0.1"]) == 2
+    assert "another settings" in capsys.readouterr().err
 
 
 def test_a_budget_that_is_over_ends_in_a_line_and_goes_on(own, here, capsys):
-    line = ["--verdict", own(), "--steps", "6", "--seeds", "3", "--n_layers", "2", "--name", "v"]
-    assert train.main([*line, "--dry_run"]) == 0
-    plan = verdict_plan.prepared(
-        Request("my.py", "tasks", dict(steps=6), n_layers=2, seeds=3, name="v")
-    )
+    own()
+    assert train.main([*LINE, "--dry_run"]) == 0
+    request = Request("my.py", "tasks", dict(steps=6), n_layers=2, seeds=3, name="v")
+    plan = verdict_plan.prepared(request)
     plan.spent = 1000.0
-    plan.save()
-    assert train.main([*line, "--budget", "900s"]) == 2 and not here
-    assert "over before the rates are chosen" in capsys.readouterr().err
-    plan.rates = dict.fromkeys(plan.arms, 1e-3)
-    plan.save()
-    assert train.main([*line, "--budget", "900s"]) == 2 and not here
-    assert "over before the first look" in capsys.readouterr().err
+    for rates, said in ((None, "rates are chosen"), (dict.fromkeys(plan.arms, 1e-3), "first look")):
+        plan.rates = rates or plan.rates
+        plan.save()
+        assert train.main([*LINE, "--budget", "900s"]) == 2 and not here
+        assert f"over before the {said}" in capsys.readouterr().err
 
 
 def test_stopped_keeps_all_and_the_same_command_goes_on(own, here, monkeypatch, capsys):
-    line = ["--verdict", own(), "--steps", "6", "--seeds", "3", "--n_layers", "2", "--name", "v"]
+    own()
     main = dispatch.main
 
     for most in (2, 4):
@@ -472,7 +448,7 @@ def test_stopped_keeps_all_and_the_same_command_goes_on(own, here, monkeypatch, 
             return 130 if a_run and len(here) == most else main(arguments, **how)
 
         monkeypatch.setattr(dispatch, "main", stopped)
-        assert train.main(line) == 130
+        assert train.main(LINE) == 130
         assert "the same command goes on" in capsys.readouterr().err
         assert len(here) == len(set(here)) == most  # none of them twice
     assert json.load(open("verdicts/v/plan.json"))["spent"] > 0
@@ -485,31 +461,27 @@ def test_stopped_keeps_all_and_the_same_command_goes_on(own, here, monkeypatch, 
 def groups(tmp_path, monkeypatch):
     """Makes a folder of finished runs with these accuracies, by seed."""
     monkeypatch.chdir(tmp_path)
-    accuracy, settings = {}, {}
-    found = command.results.result
+    rows, found = {}, command.results.result
 
     def result(folder):
         name = os.path.relpath(folder)
-        row = dict(seed=int(name[-1]), accuracy=accuracy.get(name)) | settings.get(name, {})
-        return row if name in accuracy else found(name)
-
-    monkeypatch.setattr(command.results, "result", result)
+        return rows[name] if name in rows else found(name)
 
     def make(name, values, **own):
         for seed, value in enumerate(values):
-            settings[os.path.join(name, f"seed{seed}")] = own if seed else {}
             folder = tmp_path / name / f"seed{seed}"
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "config.json").write_text("{}")
-            accuracy[os.path.join(name, f"seed{seed}")] = value
+            row = dict(seed=seed, accuracy=value) | (own if seed else {})  # of all but the first
+            rows[os.path.relpath(folder)] = row
         return name
 
+    monkeypatch.setattr(command.results, "result", result)
     return make
 
 
 @pytest.mark.parametrize(("new", "code", "decision"), [
-    ([0.91, 0.9, 0.92, 0.9, 0.91], 0, "keep"), ([0.3, 0.31, 0.3, 0.3, 0.29], 1, "discard"),
-    ([0.9, 0.3, 0.6, 0.5, 0.7], 3, "undecided"),
+    ([0.91, 0.9, 0.92, 0.9, 0.91], 0, "keep"), ([0.9, 0.3, 0.6, 0.5, 0.7], 3, "undecided"),
     ([0.6, 0.61, 0.6, 0.6, 0.59, 0.6, 0.61, 0.6], 1, "discard"),
 ])  # fmt: skip
 def test_two_groups_are_kept_discarded_or_undecided(groups, capsys, new, code, decision):
@@ -523,22 +495,18 @@ def test_two_groups_are_kept_discarded_or_undecided(groups, capsys, new, code, d
     assert train.main(["--compare", "new/seed*", "old/*"]) == code  # patterns
 
 
-def test_a_group_is_one_setting(groups, capsys):
-    groups("new", [0.5, 0.6], lr=1.0)  # of all but the first
-    assert train.main(["--compare", "new", groups("old", [0.1, 0.2]), "--json"]) == 2
-    assert "lr is None and 1.0" in capsys.readouterr().err
-    groups("a/one", [0.5, 0.6])
-    groups("a/two", [0.5, 0.6])  # of the same seeds
-    assert train.main(["--compare", "a/*/seed*", "old", "--json"]) == 2
-    assert "seed 0 is there twice" in capsys.readouterr().err
-
-
-def test_groups_without_a_common_seed_are_an_error(groups, capsys):
-    groups("new", [0.5])
-    for line, said in [
-        (["new", "old"], "no finished run"),
-        (["new", "new", "new"], "takes two"),
-    ]:
+def test_two_groups_are_of_one_setting_each_and_share_seeds(groups, capsys):
+    groups("old", [0.1, 0.2])
+    groups("new", [0.5, 0.6], lr=1.0)
+    for name in ("a/one", "a/two"):
+        groups(name, [0.5, 0.6])  # of the same seeds
+    groups("few", [0.5])
+    for line, said in (
+        (["new", "old"], "lr is None and 1.0"),
+        (["a/*/seed*", "old"], "seed 0 is there twice"),
+        (["few", "none"], "no finished run"),
+        (["few", "few", "few"], "takes two"),
+    ):
         assert train.main(["--compare", *line, "--json"]) == 2
         err = capsys.readouterr().err
         assert err.count("\n") == 1 and said in err
