@@ -243,6 +243,9 @@ plt.show()
 #
 # Harder problems may tell apart the three models that answer everything. And where the steps may
 # *not* be written, more hops took [more loops](4_walking.md).
+#
+# That was the path. Two pages go on from it: [loops](beyond_training.md), and what [each
+# layer](depth_map.md) does. Or run [a verdict](../how-to/verdict.md) on a problem of your own.
 
 # %%
 assert f"{table[loop, one][1]:.3f}" == "0.085"  # above 0
