@@ -32,8 +32,8 @@ LINES = {
     "has 0 twice; give each value": f"--seed 0 0 | {ICQA} --seed 0 1 0",
     "201 runs are more than 200; give --yes": f"{ICQA} --seed {' '.join(map(str, range(201)))}",
     # texts, and names that are none
-    "was given an empty value": "--preset '' | --data embedded '' | --export_hf '' | --sample '' | "
-    "--sample {run} --prompt '' | --tokenizer '' | --out_dir ''",
+    "was given an empty value": "--preset '' | --data embedded '' | --export_hf '' '' | --sample ''"
+    " | --sample {run} --prompt '' | --tokenizer '' | --out_dir ''",
     "does not work; give a text that is not empty": "--name ' ' | --loader '\u3000' | --data ' '",
     "give a text that is not empty, without control characters": "--name 'a\x1b[31mb' | --out_dir "
     "'a\udcffb' | --data 'a\nb.txt'",

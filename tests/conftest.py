@@ -282,8 +282,8 @@ def solved(tmp_path_factory):
     """The folder of two layers that have learned icqa; tests must not change its weights."""
 
     def make(folder):
-        about = dict(data="icqa", n_layers=2, eval_every=500, out_dir=str(folder), name="two")
-        m, t = registry.configs("tasks", **about)
+        about = dict(data="icqa", n_layers=2, out_dir=str(folder), name="two")
+        m, t = registry.configs("tasks", steps=300, eval_every=300, **about)
         running.train(m, t, registry.data_of(t, m.block_size))
 
     return str(made_once(tmp_path_factory, "solved", make) / "two")

@@ -151,13 +151,6 @@ def test_dry_run_says_what_is_in_a_file_and_refuses_a_folder_that_exists(tmp_pat
     (tmp_path / "runs" / "mine" / "config.json").write_text("{}")
     code, out, err = call(f"{flags} --name mine --dry_run", capsys)
     assert code == 2 and "mine exists; give another --name" in err
-    (tmp_path / "mine.py").write_text(
-        "from minidepth_lab.tasks import TASKS\nTASK = TASKS['icqa']\n"
-    )
-    code, out, err = call(f"--data {tmp_path}/mine.py --dry_run", capsys)
-    assert code == 0 and "drawn anew each step" in out
-    code, out, err = call(f"--data {tmp_path}/mine.py --sizes pears=3 --dry_run", capsys)
-    assert code == 2 and "sizes pears is none of" in err
     code, out, err = call("--data icqa --dry_run", capsys)
     assert code == 0 and "drawn anew each step" in out
 

@@ -73,7 +73,7 @@ DATA = {  # name: (settings, what makes the data of them)
     "walk": (dict(preset="walk", data="walk", block_size=15, n_loops=4,
                   sizes=("ring=5", "hops=3", "far=31", "gate=4")), None),
     "walk, last": (dict(preset="walk", data="walk", block_size=15, n_loops=4,
-                        sizes=("ring=5", "hops=3", "gate=4", "loss_after=last")), None),
+                        sizes=("ring=5", "hops=3", "far=31", "gate=4", "loss_after=last")), None),
     "one's own": (TEXT | dict(block_size=11), own),
 }  # fmt: skip
 
@@ -182,9 +182,8 @@ def test_a_folder_gives_back_what_it_was_given(kind, tmp_path, monkeypatch):
     assert all(torch.equal(found["model"][key], each) for key, each in state["model"].items())
     with pytest.raises(ValueError, match="trained (with|on)"):  # another data's checkpoint
         folder.resume(identity | dict(fingerprint=[1, 3]))
-    if kind is md.Folder:
-        with pytest.raises(ValueError, match="exists; give another --name"):
-            folder.begin(identity, None)
+    with pytest.raises(ValueError, match="exists; give another --name"):
+        folder.begin(identity, None)
     before = {name: (tmp_path / "run" / name).read_bytes() for name in ("state.pt", "log.jsonl")}
 
     def full(*a, **k):

@@ -6,6 +6,7 @@ import io
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -497,38 +498,30 @@ def test_data_that_counts_no_words_has_those_of_the_model(tiny):
     assert sampling.generate(run.model, torch.tensor([[1]]), 3, temperature=0).shape == (1, 4)
 
 
-TRAINING = """
+HELD = """
 import sys
-from minidepth_lab.base import configs
-from minidepth_lab.keep import running
-m, t = configs.make("laptop", n_layers=1, steps=3000, warmup_steps=1, eval_every=3000, max_rows=200,
-                  eval_problems=0, out_dir=sys.argv[1], name="run")
-begun = []
-def stop():
-    if not begun:
-        print("training", flush=True)
-    begun.append(1)
-    return False
-running.train(m, t, stop=stop)
+from minidepth_lab.keep import checkpoints
+with checkpoints.locked(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.read()
 """
 
 
-def test_a_folder_is_trained_in_by_one_process_and_a_dead_one_does_not_hold_it(tiny, tmp_path):
-    root = os.path.dirname(os.path.abspath(md.__file__))
-    command = [sys.executable, "-c", TRAINING, str(tmp_path)]
-    other = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True)
+def test_a_folder_is_trained_in_by_one_process_and_a_dead_one_does_not_hold_it(finished, tmp_path):
+    folder = shutil.copytree(finished, tmp_path / "run")
+    m, t = checkpoints.read_config(str(folder))
+    t.out_dir, t.steps, t.lr_steps = str(tmp_path), t.steps + 1, t.steps
+    t.name, longer = "run", dict(resume=True, changed=("steps", "lr_steps"))
+    pipes, root = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE), os.path.dirname(md.__file__)
+    other = subprocess.Popen([sys.executable, "-c", HELD, str(folder)], cwd=root, **pipes)
     try:
-        while "training" not in (line := other.stdout.readline()):
-            assert line, "it ended before it trained"
-        m, t = checkpoints.read_config(os.path.join(tmp_path, "run"))
+        assert other.stdout.readline() == b"held\n"
         with pytest.raises(ValueError, match="is being trained by another process; wait for it"):
-            running.train(m, t, resume=True)
+            running.train(m, t, **longer)
     finally:
         other.kill()
         other.wait()
-    asked = []
-    run = running.train(m, t, resume=True, stop=lambda: asked.append(1) or True)
-    assert asked == [1] and run.log[-1]["step"] == 1
+    assert running.train(m, t, **longer).finished
 
 
 def test_layers_computed_twice_give_the_same_run_bit_for_bit(tiny, data, monkeypatch):

@@ -222,21 +222,14 @@ def test_the_best_weights_are_kept_and_loaded(data, tmp_path, capsys):
     assert call(line, capsys)[::2] == (0, "")  # of which there is one kind
     assert one_run.weights_to_begin_with(configs.TrainConfig(init_from=run.dir)) is None
     assert said in capsys.readouterr().out
-    path = os.path.join(run.dir, checkpoints.BEST)
-    whole = open(path, "rb").read()
+    path = tmp_path / "run" / checkpoints.BEST
+    whole = path.read_bytes()
     save_file(load_file(path), path)  # as another program does, which says nothing beside them
-    assert "best.safetensors, of step unknown, with the best" in checkpoints.describe_weights(
-        run.dir
-    )
-    with open(path, "wb") as f:
-        f.write(whole)
-    with open(path, "r+b") as f:
-        f.seek(-3, 2)
-        f.write(b"xyz")
-    with pytest.raises(ValueError, match="best.safetensors"):
-        checkpoints.load(run.dir)
-    with open(path, "wb") as f:
-        f.write(whole[:5])
+    assert "best.safetensors, of step unknown, w" in checkpoints.describe_weights(run.dir)
+    for damaged in (whole[:-3] + b"xyz", whole[:5]):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match="best.safetensors is not a checkpoint of this model"):
+            checkpoints.load(run.dir)
     with pytest.raises(ValueError, match="best.safetensors is not a checkpoint of this model"):
         checkpoints.describe_weights(run.dir)
     # resumed to keep the last ones, they are what is loaded; the others are still there

@@ -167,7 +167,9 @@ def test_a_text_that_has_changed_is_noticed_whichever_it_is(tmp_path, jsonl, par
     assert running.train(m, t, resume=True).log[-1]["step"] == 6
 
 
-def test_after_a_damaged_checkpoint_the_next_one_has_a_whole_one_before_it(cut, data, tmp_path):
+def test_after_a_damaged_checkpoint_the_next_one_has_a_whole_one_before_it(
+    cut, data, tmp_path, capsys
+):
     """The damaged one would take that place, and a second damage would lose the run."""
     folder, settings = cut
     copy, place = copied(folder, tmp_path)
@@ -179,4 +181,5 @@ def test_after_a_damaged_checkpoint_the_next_one_has_a_whole_one_before_it(cut, 
             content[:half] + bytes([content[half] ^ 1]) + content[half + 1 :]
         )
         running.train(*settings(**place), data=data, resume=True, stop=lambda: True)
+        assert capsys.readouterr().out.count("state.pt is not a checkpoint to resume from") == 1
     assert running.train(*settings(**place), data=data, resume=True).log[-1]["step"] == 6

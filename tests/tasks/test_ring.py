@@ -234,25 +234,28 @@ def test_which_pairs_heads_watch_and_what_is_right_there():
     assert found["right"] == pytest.approx([a / b for a, b in zip(good, asked)])
 
 
-def test_other_loops_than_in_training_are_measured_of_runs(tmp_path, measured_of):
-    """On the sequences of the run's own test: with its own loops its own accuracy."""
-    line = "--preset ring --n_layers 1 --n_loops 3 --steps 2 --warmup_steps 1 --eval_blocks 9"
-    words = [*line.split(), "--sizes", "lengths=1+2+3+4,questions=8"]
-    small = ["--block_size", "32", "--d_model", "16", "--out_dir", str(tmp_path), "--name", "a"]
-    assert train.main([*words, *small]) == 0
-    measured = measured_of(tmp_path / "a", ring_runs)["by_loops"]
-    assert list(measured) == ["1", "2", "3", "4", "5", "6"]
-    own = results.result(tmp_path / "a")["accuracy_by"]["lengths"]
-    assert measured["3"] == pytest.approx({k: part["accuracy"] for k, part in own.items()})
-    assert measured["2"] != measured["3"] != measured["4"]
-    data = registry.data_of(checkpoints.read_config(tmp_path / "a")[1], 32)
-    tokens = torch.as_tensor(data.val[0]).long()[:200]
-    expected = ring_runs.pairs_watched(checkpoints.load(tmp_path / "a")[0], tokens)
-    assert ring_runs.watched(tmp_path / "a") == expected
-
-
 def test_a_length_is_learned_at_the_first_evaluation_that_says_so():
     log = [dict(step=step, accuracy_by=dict(lengths={"2": dict(accuracy=share)}))
            for step, share in ((1, 0.1), (100, 0.9), (200, 0.85))]  # fmt: skip
     assert ring_runs.onset(dict(log=log), 2) == 100  # it need not last
     assert ring_runs.onset(dict(log=log[:1]), 2) is None
+
+
+def test_other_loops_than_in_training_find_in_stored_weights_what_they_found(monkeypatch):
+    run = next(run for run in results.runs("ring-at-test") if "loops-4" in run["id"])
+    model, tokens = ring_runs.tested_on(results.weights("ring-at-test", run["id"]))
+    monkeypatch.setattr(ring_runs, "tested_on", lambda folder: (model, tokens[:200]))
+    found = ring_runs.by_loops(results.weights("ring-at-test", run["id"]))
+    assert list(found) == list(run["measured"]["by_loops"]) == ["1", "2", "3", "4", "5", "6"]
+    for loops, shares in run["measured"]["by_loops"].items():
+        assert found[loops] == pytest.approx(shares, abs=0.03)
+
+
+def test_which_pairs_are_watched_is_read_off_a_runs_own_test(tmp_path):
+    small = "--preset ring --n_layers 1 --steps 1 --warmup_steps 0 --eval_blocks 9 --block_size 32"
+    line = f"{small} --sizes questions=8 --d_model 16 --out_dir {tmp_path} --name a"
+    assert train.main(line.split()) == 0
+    data = registry.data_of(checkpoints.read_config(tmp_path / "a")[1], 32)
+    tokens = torch.as_tensor(data.val[0]).long()[:200]
+    expected = ring_runs.pairs_watched(checkpoints.load(tmp_path / "a")[0], tokens)
+    assert ring_runs.watched(tmp_path / "a") == expected

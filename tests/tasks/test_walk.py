@@ -10,12 +10,11 @@ import torch
 import torch.nn.functional as F
 
 import minidepth as md
-import train
 from conftest import draw_of
 from minidepth_lab.base import configs
 from minidepth_lab.command import one_run
-from minidepth_lab.keep import checkpoints, registry, running
-from minidepth_lab.measure import results
+from minidepth_lab.keep import registry, running
+from minidepth_lab.measure import inspect, results
 from minidepth_lab.studies import walk as study
 from minidepth_lab.tasks import TASKS, walk
 from solvers import pairs
@@ -392,6 +391,8 @@ def test_the_last_evaluation_alone_walks_far(tmp_path):
     hops = [list(row["accuracy_by"]["hops"]) for row in run.log]
     assert hops == [["1", "2", "3", "4"]] * 3 + [["1", "2", "3", "4", "31"]]
     assert run.log[-1]["guess"] == 1 / 4 and run.log[-1]["shortcut"] == 3 / 4
+    attention = inspect.measured(run.dir)  # wherever any loop has a token
+    assert (attention["queries"], attention["blocks"], attention["block_size"]) == (20 * 15, 20, 15)
 
 
 # ---------- sizes, the command, the study ----------
@@ -429,36 +430,14 @@ def test_how_far_the_state_is_from_where_it_was_a_round_before(model):
     assert distance == {7: pytest.approx(moved.median().item())} and distance[7] > 0.01
 
 
-def test_what_comes_back_is_measured_of_runs_and_stored(tmp_path, measured_of, monkeypatch):
-    line = f"--preset walk --sizes ring=5,hops=2,far=31 --n_loops 3 --out_dir {tmp_path}"
-    small = "--block_size 15 --name a --steps 2 --warmup_steps 1 --eval_blocks 8 --d_model 16"
-    # where a loop normalises, a length makes no difference
-    small += " --loop_start input --init_std 1"
-    assert train.main([*line.split(), *small.split()]) == 0
-    for module in (walk, study):
-        monkeypatch.setattr(module, "FAR", (7, 12))
-    measured = measured_of(tmp_path / "a", study)
-    model, _ = checkpoints.load(tmp_path / "a")
-    tokens, _ = TASKS["walk"].draw(20, md.generator("returned"), test=True, ring=5, hops=2)
-    distances = study.distance_to_a_round_before(model, tokens, [10, 20, 40])
-    expected = {"2": distances[10], "4": distances[20], "8": distances[40]}
-    assert measured["returned"] == expected
-    kept = study.kept(tmp_path / "a")
-    tokens, _ = TASKS["walk"].draw(200, md.generator("kept"), test=True, ring=5, hops=2)
-    for of_pairs, length, name in ((1, 0, "pairs"), (0, 1, "length"), (1, 1, "both")):
-        with contextlib.ExitStack() as stack:
-            if of_pairs:
-                stack.enter_context(walk.pairs_kept(model, 10, 3))
-            if length:
-                stack.enter_context(walk.length_kept(model, 10, 3))
-            shares = walk.by_hops(model, tokens, 5, (4, 7, 12))
-        assert kept[name] == {str(hops): share for hops, share in shares.items()}
-    assert len({str(each) for each in kept.values()}) == 3
-
-
-def test_stored_returns_are_of_stored_runs():
+def test_what_comes_back_and_what_is_kept_is_that_of_stored_runs(monkeypatch):
+    """Measured again of weights that are stored."""
     runs = [run for run in results.runs("walk") if "returned" in run["measured"]]
     assert len(runs) == 66
-    run = next(run for run in runs if results.weights_file("walk", run["id"]).exists())
-    again = study.returned(results.weights("walk", run["id"]))
-    assert again["2"] == pytest.approx(run["measured"]["returned"]["2"], rel=0.02)
+    run = next(run for run in runs if "kept" in run["measured"])
+    monkeypatch.setattr(study, "FAR", (31,))
+    folder, measured = results.weights("walk", run["id"]), run["measured"]
+    assert study.returned(folder)["2"] == pytest.approx(measured["returned"]["2"], rel=0.02)
+    for name, shares in study.kept(folder).items():
+        for hops in ("15", "31"):
+            assert shares[hops] == pytest.approx(measured["kept"][name][hops], abs=0.02)
