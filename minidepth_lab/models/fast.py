@@ -76,7 +76,8 @@ def readable_attention(
     if window:
         hidden.masked_fill_(too_old(T, S, window, q.device), -math.inf)
     weights = ((q * scale) @ k.transpose(2, 3)).add_(hidden).softmax(-1)
-    if p and weights.device.type == "cpu" and weights.dtype == v.dtype:
+    plain = weights.device.type == "cpu" and weights.dtype == v.dtype
+    if p and plain and not torch.compiler.is_compiling():  # who compiles chooses what to store
         return DroppedProduct.apply(weights, v, p), weights
     return dropout(weights, p) @ v, weights
 
