@@ -55,6 +55,13 @@ def test_a_row_is_read_or_it_is_told(row, said, remark):
     assert remark in "".join(told) and len(told) == bool(remark)
 
 
+def test_a_file_of_one_line_that_is_a_list_has_one_chat_or_many_rows(tmp_path):
+    path, rows = tmp_path / "a.jsonl", [dict(question="2 + 3 ?", answer="5")] * 2
+    for line, read in ((MESSAGES, [MESSAGES]), (rows, rows)):
+        path.write_text(json.dumps(line))
+        assert reading.read_jsonl(str(path)) == read
+
+
 @pytest.mark.parametrize("row, words", [
     (dict(prompt="2 + 3 ?", chosen="5", rejected="6"), "a pair of answers, chosen and rejected"),
     (dict(chosen=MESSAGES, rejected=MESSAGES), "a pair of answers, chosen and rejected"),

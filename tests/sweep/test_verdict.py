@@ -131,7 +131,8 @@ def test_depth_helps_where_neither_time_nor_parameters_do():
         assert (found.decision, found.n) == (decision, n), level
         assert found.decided == (decision != rule.UNDECIDED)
         assert found.differences["deep - one"].mean == pytest.approx(0.57, abs=0.01)
-    assert rule.decide(scores(3, **deep)).budget == "time"
+    untimed = rule.decide(scores(3, **deep))
+    assert (untimed.budget, untimed.more) == ("time", 0)
 
 
 def test_parameters_do_not_help_where_the_wide_layer_is_like_the_narrow_one():
@@ -383,6 +384,7 @@ def test_a_verdict_trains_writes_and_goes_on(own, here, capsys):
     said = capsys.readouterr().out
     assert "\nverdict  undecided" in said and "wrote    verdicts/v" in said
     kept = json.load(open("verdicts/v/verdict.json"))
+    assert all(line in said for line in kept["text"].split("\n"))
     runs = kept["runs"]
     assert kept["decision"] == rule.UNDECIDED and kept["seeds"] == 3
     assert len({name for name in here if "tuning" in name}) == 4
