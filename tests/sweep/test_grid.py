@@ -765,3 +765,5 @@ def test_a_study_of_several_sizes_names_its_own_task(
         assert "| 2 deep | words=3 | 1 |" in said and "| 1 deep | words=5 | 1 |" in said
         assert not list(pathlib.Path(name).rglob("own"))
     assert train.main(line) == 0 and len(list(pathlib.Path("rows").rglob("own"))) == 1
+    made = [json.loads(path.read_text()) for path in pathlib.Path().rglob("config.json")]
+    assert len(made) == 10 and {about["train"]["seed"] for about in made} == {0}
