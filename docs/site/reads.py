@@ -15,7 +15,7 @@ READING = ("open", "os.listdir", "os.scandir")  # Python's audit events (PEP 578
 
 def note():
     """From here on each folder that this process reads is noted, once."""
-    file = os.open(os.environ["READS"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    file = os.open(os.environ.get("READS", os.devnull), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     noted = set()
 
     def hook(event, arguments):
