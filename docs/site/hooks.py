@@ -158,7 +158,8 @@ def on_files(files, config):
     in_nav = [path for path in pages.programs() if path in sources.values()]
     to_run = [path for path in in_nav if config.extra["run"] or pages.prints_markdown(path)]
     outputs = outputs_of(to_run)
-    if None in outputs.values():  # pages that others link to do not have all their headings yet
+    first = None in outputs.values()  # of two builds: some pages have not run yet
+    if first:  # pages that others link to do not have all their headings yet
         config.validation.links.anchors = logging.DEBUG
     for file, path in sources.items():
         name = file.src_uri.removesuffix(".py")
@@ -176,7 +177,7 @@ def on_files(files, config):
     has_laboratory = "reference/laboratory.md" in files.src_uris  # a site of a few pages may not
     for room, modules in pages.rooms().items() if has_laboratory else ():
         content = "\n".join([f"# {room}\n", *(f"::: {name}\n" for name in modules)])
-        if None in outputs.values():  # a fifth of the first build, which somebody waits for
+        if first:  # a fifth of a build, which somebody waits for
             content = f"# {room}\n\n{WAIT}"
         add(f"reference/laboratory/{room.rpartition('.')[2]}.md", content=content)
     add("minidepth.zip", content=downloads.archive())

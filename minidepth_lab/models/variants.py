@@ -84,12 +84,19 @@ class GPT(md.GPT):
             x = torch.stack([self.norm(state) for state in states], 1)  # (B, loops, T, C)
         return self.losses(x, targets)
 
+    def number_of(self, loops: int | None) -> int:
+        """How many loops are asked for; ValueError for less than one."""
+        n = self.config.n_loops if loops is None else loops
+        if n < 1:
+            raise ValueError(f"loops is {n}; give 1 or more, or None for those of the settings")
+        return n
+
     def hidden(
         self, tokens: torch.Tensor, cache: list[md.Cache] | None = None, loops: int | None = None
     ) -> torch.Tensor:
         """As minidepth.GPT's."""
         if not cache and kept_once.possible(self, tokens):
-            return self.norm(kept_once.last(self, tokens, loops or self.config.n_loops))
+            return self.norm(kept_once.last(self, tokens, self.number_of(loops)))
         return super().hidden(tokens, cache, loops)
 
     def make_layers(self) -> None:
@@ -133,9 +140,7 @@ class GPT(md.GPT):
         x = embedded = self.embed(tokens, start)
         n_kept = max(0, c.loop_keeps - start)  # of these tokens
         layers = self.compiled if self.compiled and self.training else self.blocks
-        n = c.n_loops if loops is None else loops
-        if n < 1:
-            raise ValueError(f"loops is {n}; give 1 or more, or None for those of the settings")
+        n = self.number_of(loops)
         if not cache and kept_once.possible(self, tokens):
             yield from kept_once.run_loops(self, tokens, n)
             return

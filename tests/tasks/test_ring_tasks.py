@@ -277,6 +277,8 @@ def test_what_is_kept_is_computed_once(model, changes, monkeypatch):
     quick = list(gpt.run_loops(tokens, loops=6))
     alone = list(kept_once.questions_alone(gpt, tokens, 6))
     last = gpt.hidden(tokens, loops=6)
+    with pytest.raises(ValueError, match="loops is 0"):
+        gpt.hidden(tokens, loops=0)
     monkeypatch.setattr(kept_once, "possible", lambda *given: False)
     before = list(gpt.run_loops(tokens, loops=6))
     for i, (x, y, z) in enumerate(zip(before, quick, alone, strict=True)):
