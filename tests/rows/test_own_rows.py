@@ -4,6 +4,7 @@ not fit, and where an answer ends."""
 import gzip
 import json
 import os
+import re
 import shutil
 import sys
 from types import SimpleNamespace
@@ -234,7 +235,10 @@ def test_one_text_is_parted_at_one_place(tmp_path):
 def test_conversations_longer_than_a_block_are_left_out_or_cut_and_told(jsonl):
     path = jsonl([*sums(40), *sums(45, long=30)[40:]])
     data = loaded(path, val_fraction=0.1)
-    assert told(data, "rows for train are longer than a block of 64 and left out")
+    note = told(data, "rows for train are longer than a block of 64 and left out")
+    enough = int(re.search(r"--block_size (\d+) holds them all", note)[1])
+    some, every = (loaded(path, size, val_fraction=0.1).facts for size in (enough - 1, enough))
+    assert some["train_rows"] < every["train_rows"]
     assert data.facts["train_rows"] + data.facts["val_rows"] == 40
     assert not any("so on" in row for row in texts(data) + texts(data, "val"))
     packed = loaded(path, val_fraction=0.1, packing="pack")  # where each goes on anyway

@@ -79,6 +79,11 @@ def test_a_rehearsal_does_all_pieces_and_is_not_done_twice(
     assert card.main(line) == 0
     names = {path.name for path in (out / "runs").iterdir()}
     assert {"12-layers-0", "wide-inside-0"} <= names and len(names) == 2 + 3 + 3
+    some, half, rest = (
+        [str(row) for row in card.read(out / "texts" / f"long{part}.jsonl")]
+        for part in ("", "_half", "_rest")
+    )
+    assert half == some[::2] and len(rest) == 20
     measured = card.read(out / "measured.jsonl")
     scored = [line["scored"] for line in measured if "scored" in line]
     assert len(scored) == 2 and all(each["n"] == 8 and each["commonest"] == 1 for each in scored)
