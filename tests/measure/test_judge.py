@@ -260,7 +260,7 @@ WRONG = {
 WAITING = {  # those whose runs are not there yet
     "report-small": "R1 R2 R3 A1 A2 I1 I2 I3 I4",
     "heads": "H11 H12 H13 H14 H15",
-    "llmini": "L20 L21 L22",
+    "llmini": "L20 L21 L22 L23 L24 L25",
 }
 NAMED = re.compile(rf"\b[{judge.GROUPS}]\.(\w+)")
 
