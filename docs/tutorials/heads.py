@@ -128,7 +128,7 @@ widgets.table(["heads", "head size", "effective keys, scaled", "unscaled"], rows
 #   biases.
 # - **By its code, small** (`--preset heads-small`): local windows in turn and biases, at a quarter
 #   of the width, with first logits as large as at the published one. Each read 400 stories, at a
-#   higher rate. The low and the medium group, one seed; **the high one is not run yet**.
+#   higher rate. One seed.
 
 
 # %% tags=["hide"]

@@ -149,11 +149,10 @@ widgets.table([*head, "for each million more"], rows)
 # %% tags=["hide"]
 small = {name: list(runs.values()) for name, runs in ours.items() if "stories" in name}
 rows = [[name, *(f"{run['val_loss']:.3f}" for run in runs)] for name, runs in small.items()]
-rows = [row + ["–"] * (3 - len(row)) for row in rows]  # of some only the first was run
 widgets.table(["four layers on", "loss, seed 50", "seed 51"], rows)
 far = [run["measured"]["far"] for run in small["stories, rotary"]]
 rows = [[place, *(f"{found[place]:.3f}" for found in far)] for place in far[0]]
-widgets.table(["rotary, at places", "loss, seed 50"], rows)
+widgets.table(["rotary, at places", "loss, seed 50", "seed 51"], rows)
 
 # %% [markdown]
 # With first weights of GPT-2's size, one table is a little worse than two, by more than we had

@@ -254,13 +254,12 @@ WRONG = {
     "hold": "H2 H3 H4 H5",
     "hold-further": "F4",
     "walk": "W11 W13 W14 W18 W20 W24 W30 W31 W35 W36 W48 W49 W52 W55",
-    "heads": "H9",
-    "llmini": "L9 L12 L17 L19",
+    "heads": "H9 H13",
+    "llmini": "L9 L12 L17 L19 L22",
 }
 WAITING = {  # those whose runs are not there yet
     "report-small": "R1 R2 R3 A1 A2 I1 I2 I3 I4",
-    "heads": "H11 H12 H13 H14 H15",
-    "llmini": "L20 L21 L22 L23 L24 L25",
+    "llmini": "L23 L24 L25",
 }
 NAMED = re.compile(rf"\b[{judge.GROUPS}]\.(\w+)")
 
