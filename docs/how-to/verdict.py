@@ -150,18 +150,32 @@ widgets.table(("truth", "outcomes", "wrong", "seeds, mean", "verdicts"), rows)
 # difference as large as the margin fits above it; a test with fewer than 1 / (4 margin²) problems,
 # which is 100 for a margin of 0.05.
 #
-# ## A first map
+# ## A map of other people's tasks
 #
-# Small verdicts, each one command: tasks of this project, and of reasoning-gym (`rg:`).
+# Small verdicts, each one command, of tasks of this project and of reasoning-gym (`rg:`). Those of
+# reasoning-gym have words for tokens, and 300 steps: **"nobody learned it" says that the training
+# was short, not that depth cannot help.**
 
 # %%
-_, axes = plt.subplots(figsize=(7.5, 0.4 * len(verdict_map.stored()) + 1.5), layout="constrained")
+_, axes = plt.subplots(figsize=(7.5, 0.3 * len(verdict_map.stored()) + 1.5), layout="constrained")
 verdict_map.draw(axes)
 plt.show()
 
 # %% [markdown]
-# What to see: each line is a task, each colour an arm; tasks of one verdict stand together. What
-# was predicted was written before the runs.
+# What to see: each line is a task, each colour an arm; tasks of one verdict stand together.
+
+# %%
+for kind in ("reasoning-gym", "ours"):
+    by_verdict = {}
+    for name, kept in verdict_map.stored().items():
+        if name.startswith("rg_") == (kind == "reasoning-gym"):
+            by_verdict.setdefault(kept["decision"], []).append(name.removeprefix("rg_"))
+    print(kind)
+    for decision, names in sorted(by_verdict.items()):
+        print(f"  {decision}: {len(names)} ({', '.join(names)})")
+
+# %% [markdown]
+# What was predicted was written before the runs:
 
 # %%
 for kind, names in verdict_map.tally().items():
