@@ -178,8 +178,7 @@ for kind in ("reasoning-gym", "ours"):
 # What was predicted was written before the runs:
 
 # %%
-for kind, names in verdict_map.tally().items():
-    print(f"{kind}: {len(names)}" + f" ({', '.join(names)})" * bool(names))
+print(", ".join(f"{len(names)} {kind}" for kind, names in verdict_map.tally().items()))
 widgets.table(verdict_map.HEADS, verdict_map.rows())
 
 # %% [markdown]
