@@ -162,9 +162,10 @@ verdict_map.draw(axes)
 plt.show()
 
 # %% [markdown]
-# What to see: each line is a task, each colour an arm; tasks of one verdict stand together. **Where
-# depth helps, the same layer looped is better than once, in the mean of every such task. One wide
-# layer never comes a fifth of the way to four layers.**
+# What to see: each line is a task, each colour an arm; tasks of one verdict stand together. *No
+# difference* is none larger than the margin. **Where depth helps, the same layer looped is better
+# than once, in the mean of every such task. One wide layer never comes a fifth of the way to four
+# layers.**
 
 # %% tags=["hide"]
 helped = [each for each in verdict_map.stored().values() if each["decision"] == verdict.HELPS]

@@ -137,7 +137,8 @@ def draw(axes: Any) -> None:
         axes.plot(means, range(len(names)), shape, color=color, label=label, alpha=0.8)
     chances = [found[name]["judged_by"]["chance"] for name in names]
     axes.plot(chances, range(len(names)), "|", color="C5", ms=12, label="chance")
-    texts = [f"{name.replace('rg_', 'rg:')}: {found[name]['decision']}" for name in names]
+    short = {name: found[name]["decision"].partition(" larger")[0] for name in names}
+    texts = [f"{name.replace('rg_', 'rg:')}: {short[name]}" for name in names]
     axes.set_yticks(range(len(names)), texts)
     axes.set_xlabel("accuracy at equal steps")
     axes.set_xlim(-0.02, 1.02)
