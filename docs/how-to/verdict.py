@@ -27,7 +27,8 @@ from minidepth_lab.measure import verdict
 from minidepth_lab.show import verdict_map
 from minidepth_site import widgets
 
-kept = verdict_map.stored()["icqa"]
+verdicts = verdict_map.stored()
+kept = verdicts["icqa"]
 print(kept["text"])
 minutes = kept["seconds"] / 60
 print(f"{len(kept['runs'])} runs reported, {minutes:.0f} minutes with those for tuning")
@@ -152,12 +153,12 @@ widgets.table(("truth", "outcomes", "wrong", "seeds, mean", "verdicts"), rows)
 #
 # ## A map of other people's tasks
 #
-# Small verdicts, each one command, of tasks of this project and of reasoning-gym (`rg:`). Those of
-# reasoning-gym have words for tokens, and 300 steps: **"nobody learned it" says that the training
-# was short, not that depth cannot help.**
+# Small verdicts, each one command, of tasks of this project and of reasoning-gym (`rg:`), which are
+# in words and have 300 steps. **"Nobody learned it" says that no arm did in so short a training,
+# not that depth cannot help.**
 
 # %%
-_, axes = plt.subplots(figsize=(7.5, 0.3 * len(verdict_map.stored()) + 1.5), layout="constrained")
+_, axes = plt.subplots(figsize=(7.5, 0.3 * len(verdicts) + 1.5), layout="constrained")
 verdict_map.draw(axes)
 plt.show()
 
@@ -168,8 +169,7 @@ plt.show()
 # layers.**
 
 # %% tags=["hide"]
-helped = [each for each in verdict_map.stored().values() if each["decision"] == verdict.HELPS]
-for kept in helped:
+for kept in (each for each in verdicts.values() if each["decision"] == verdict.HELPS):
     one, wide, looped, deep = (
         kept["arms"][arm]["steps"]["mean"] for arm in ("one", "wide", "looped", "deep")
     )
@@ -178,7 +178,7 @@ for kept in helped:
 # %%
 for kind in ("reasoning-gym", "ours"):
     by_verdict = {}
-    for name, kept in verdict_map.stored().items():
+    for name, kept in verdicts.items():
         if name.startswith("rg_") == (kind == "reasoning-gym"):
             by_verdict.setdefault(kept["decision"], []).append(name.removeprefix("rg_"))
     print(kind)

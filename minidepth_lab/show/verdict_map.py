@@ -137,8 +137,9 @@ def draw(axes: Any) -> None:
         axes.plot(means, range(len(names)), shape, color=color, label=label, alpha=0.8)
     chances = [found[name]["judged_by"]["chance"] for name in names]
     axes.plot(chances, range(len(names)), "|", color="C5", ms=12, label="chance")
-    short = {name: found[name]["decision"].partition(" larger")[0] for name in names}
-    texts = [f"{name.replace('rg_', 'rg:')}: {short[name]}" for name in names]
+    said = [found[name]["decision"] for name in names]
+    said = ["no difference" if each == rule.SAME else each for each in said]  # room for the points
+    texts = [f"{name.replace('rg_', 'rg:')}: {each}" for name, each in zip(names, said)]
     axes.set_yticks(range(len(names)), texts)
     axes.set_xlabel("accuracy at equal steps")
     axes.set_xlim(-0.02, 1.02)

@@ -79,10 +79,8 @@ def test_a_rehearsal_does_all_pieces_and_is_not_done_twice(
     assert card.main(line) == 0
     names = {path.name for path in (out / "runs").iterdir()}
     assert {"12-layers-0", "wide-inside-0"} <= names and len(names) == 2 + 3 + 3
-    some, half, rest = (
-        [str(row) for row in card.read(out / "texts" / f"long{part}.jsonl")]
-        for part in ("", "_half", "_rest")
-    )
+    files = ("long", "long_half", "long_rest")
+    some, half, rest = (card.read(out / "texts" / f"{name}.jsonl") for name in files)
     assert half == some[::2] and len(rest) == 20
     measured = card.read(out / "measured.jsonl")
     scored = [line["scored"] for line in measured if "scored" in line]
