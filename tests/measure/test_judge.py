@@ -259,7 +259,6 @@ WRONG = {
 }
 WAITING = {  # those whose runs are not there yet
     "report-small": "R1 R2 R3 A1 A2 I1 I2 I3 I4",
-    "llmini": "L23 L24 L25",
 }
 NAMED = re.compile(rf"\b[{judge.GROUPS}]\.(\w+)")
 
