@@ -20,7 +20,7 @@ import functools
 import hashlib
 import importlib.metadata
 import json
-import multiprocessing
+import multiprocessing.connection
 import os
 import pathlib
 import sys
@@ -306,7 +306,9 @@ def in_a_process(path):
                 process = processes.Process(target=exec, args=(BECOME, given))
                 process.start()
         running.add(process)
-        process.join()
+        multiprocessing.connection.wait([process.sentinel])
+        with starting:  # to start one asks how others ended, too, and that can be read once
+            process.join()
         running.remove(process)
         out, said = (file.read_text(encoding="utf-8") for file in (printed, errors))
         read = reads.read_text(encoding="utf-8").splitlines()

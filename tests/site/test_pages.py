@@ -2,14 +2,17 @@
 
 import importlib.util
 import json
+import multiprocessing
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
+from multiprocessing import forkserver
 
 import pytest
 
@@ -191,6 +194,31 @@ def test_two_pages_run_at_once_on_half_of_the_cores_each(project, pages):
     each = str(max(1, os.cpu_count() // 2))
     for file in pages.output_files(both).values():
         assert json.loads(file.read_text())["outputs"][0][0]["text"] == f"{each}\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a status may be read twice")
+def test_a_page_has_ended_well_though_another_begins_as_it_ends(project, pages, monkeypatch):
+    """To start a process looks for those that have ended, too; how one did can be read once."""
+    read, over = forkserver.read_signed, threading.Event()
+
+    def slowly(file):
+        if threading.current_thread() is not beside:
+            time.sleep(0.3)
+        return read(file)
+
+    def another_begins():
+        while not over.wait(0.05):
+            with pages.starting:
+                multiprocessing.active_children()
+
+    beside = threading.Thread(target=another_begins)
+    monkeypatch.setattr(forkserver, "read_signed", slowly)
+    beside.start()
+    try:
+        assert pages.in_a_process(project / "docs" / "index.py")[0] == [[]]
+    finally:
+        over.set()
+        beside.join()
 
 
 def test_a_page_that_fails_ends_the_one_beside_it(project, pages):
