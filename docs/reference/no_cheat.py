@@ -246,9 +246,9 @@ assert all(len(each) == 10 for each in by_size.values())
 
 # %% [markdown]
 # **Ten of ten walk a ring half as long again as any in training, right at 0.999 at its worst hop.
-# Beyond it the reading fails, not the walk.** On a ring of 64 one hop is right at 0.96 and more. But
-# a pair that is misread stops every walk that comes by: once round, 0.05 to 0.88 are right. On a
-# ring of 128 one hop is right at 0.64 to 0.92, and once round at what guessing finds.
+# Beyond it the reading fails, not the walk.** On a ring of 64 one hop is right at 0.96 and more.
+# But a pair that is misread stops every walk that comes by: once round, 0.05 to 0.88 are right. On
+# a ring of 128 one hop is right at 0.64 to 0.92, and once round at what guessing finds.
 
 # %% [markdown]
 # ## What was predicted
