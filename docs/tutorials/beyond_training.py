@@ -174,7 +174,8 @@ plt.show()
 # %% [markdown]
 # - **It takes both, the input and the normalisation.** (Where the map is [read
 #   once](thousand_hops.md#read-once-then-walk), the normalisation is enough.)
-# - **More in the loop is less stable**: a feed-forward part, or a second layer.
+# - **More in the loop is less stable**: a feed-forward part, or a second layer. (Read once, [ten of
+#   ten of each](../reference/no_cheat.md) walk a thousand hops.)
 # - **Trained to more hops, more walks go on.** (More hops are also more loops in each step.)
 # - **Longer rings fail.** On 64 letters no run learned even one hop without hints, and with them
 #   none comes once round.
@@ -371,6 +372,8 @@ assert f"{orbit['accuracy_by']['hops']['1000']['accuracy']:.2f}" == "0.81"
 assert returns["hops-6-201"]["8"] < 1e-6
 of_0_95 = {text: sum(run[1000] >= 0.95 for run in runs) for text, runs in reached.items()}
 assert of_0_95["with a feed-forward part"] == 2 and of_0_95["two layers in the loop"] == 1
+more = "with a feed-forward part", "two layers in the loop"
+assert [len(reached[name]) for name in more] == [5, 5]
 assert [of_0_95[f"trained to {n} hops"] for n in (4, 6, 12)] == [0, 3, 5]
 assert of_0_95["without the input"] == of_0_95["without the normalisation"] == 0
 assert max(run[63] for run in reached["ring of 64, with hints"]) < 0.9
