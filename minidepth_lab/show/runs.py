@@ -276,10 +276,8 @@ def compare(run_dirs: Sequence[console.Path], out_dir: console.Path) -> None:
     for name, values in lines:
         cells = [f"{cut(console.visible(value), most):>{most}}" for value in values]
         print(f"{cut(name, 24):<24}{' '.join(cells)}")
-    if (
-        len({(row["train"].get("tokenizer"), row["train"].get("tokenizer_size")) for row in rows})
-        > 1
-    ):
+    words = {tuple(row["train"].get(f"tokenizer{end}") for end in ("", "_size")) for row in rows}
+    if len(words) > 1:
         print(results.WORDS_DIFFER)
     path = os.path.join(out_dir, "compare.png")
     logs = {letter: row["log"] for letter, row in zip(letters, rows)}

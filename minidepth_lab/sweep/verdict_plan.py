@@ -105,11 +105,8 @@ def arms_of(request: Request, data: md.Data) -> dict[str, dict]:
     deep, base = request.n_layers, dict(request.settings)
     one = base | dict(n_layers=1, n_loops=1)
     m, _ = registry.configs(request.preset, **one)
-    m = dataclasses.replace(m, vocab_size=m.vocab_size or data.n_words)
-    wanted = variants.parameters(dataclasses.replace(m, n_layers=deep, n_heads=m.heads[0]))[
-        "blocks"
-    ]
-    wide = as_wide(m, wanted)
+    stacked = dataclasses.replace(m, n_layers=deep, n_heads=m.heads[0])
+    wide = as_wide(m, variants.parameters(stacked)["blocks"])
     arms = {
         "one": one,
         "deep": one | dict(n_layers=deep),

@@ -16,6 +16,7 @@ from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.measure import forecast
 from minidepth_lab.measure.cell import Cell
 from minidepth_lab.models import variants
+from minidepth_lab.show import runs
 from minidepth_lab.sweep import estimate
 
 LONG = "laptop_n_layers-12_data-embedded_steps-1100_seed-0_1234abcd"
@@ -114,9 +115,14 @@ def test_the_list_is_sorted_and_chosen_from_by_flags(place, capsys):
         assert code == 2 and words in err and err.count("\n") == 1, line
 
 
+def test_counts_are_short():
+    counts = {999: "999", 1000: "1k", 75_008: "75k", 999_600: "1000k", 79_688_832: "79.7M"}
+    assert {n: runs.magnitude(n) for n in counts} == counts
+
+
 def test_two_runs_side_by_side(place, tmp_path, capsys):
     code, out, _ = call(f"--compare {place}/one {place}/two --out_dir {tmp_path}", capsys)
-    lines = out.splitlines()[2:-1]
+    *lines, note, _ = out.splitlines()[2:]
     assert code == 0 and max(map(len, lines)) <= 80
     cells = {line[:24].strip(): line[24:].split() for line in lines}
     assert cells["data"] == ["embedded", "icqa"] and cells["steps"][0] == "12"
@@ -125,8 +131,10 @@ def test_two_runs_side_by_side(place, tmp_path, capsys):
     models = [checkpoints.read_config(str(place / name))[0] for name in ("one", "two")]
     assert cells["parameters"] == [f"{variants.parameters(m)['total']:,}" for m in models]
     assert (tmp_path / "compare.png").read_bytes()[:4] == b"\x89PNG"
+    assert "per byte do" in note
     # a stopped one has a curve, too
-    assert call(f"--compare {place}/one {place}/stopped --out_dir {tmp_path}", capsys)[0] == 0
+    code, out, _ = call(f"--compare {place}/one {place}/stopped --out_dir {tmp_path}", capsys)
+    assert code == 0 and "per byte do" not in out
     for others, words in (
         ("", "needs two runs or more"),
         (f"{place}/one", "each of them once"),

@@ -82,6 +82,7 @@ def test_a_story_is_what_the_model_did(runs):
     assert steps == [[1, 20, 40], [1, 20, 40, 60, 150]]
     data, model = runs[1].data, runs[1].model
     tokens, targets = inspect.first_test(data)
+    assert tokens.shape == targets.shape == (1, 24)
     assert story["tokens"][:2] == [f"q{tokens[0, 0]}", f"a{tokens[0, 1] - 16}"]
     assert story["targets"] == [(i, f"a{targets[0, i] - 16}") for i in range(16, 24)]
     last = story["models"][1][-1]

@@ -147,6 +147,8 @@ def test_a_grid_goes_on_past_a_failed_run_and_resumes_a_stopped_one(grid, tmp_pa
     assert train.main(line) == 1
     shown = capsys.readouterr()
     assert "train.py: seed 1 failed:" in shown.err and "state.pt" in shown.err
+    ended = re.findall(r"^\[(\d)/3\] seed (\d): ", shown.out, re.M)
+    assert ended == [("1", "0"), ("2", "1"), ("3", "2")]
     found, _ = summary(tmp_path)
     assert [run["labels"]["seed"] for run in found["runs"]] == ["0", "2"]
     resumed = [log for log in map(log_of, tmp_path.glob("tasks_*_seed-0_*"))][0]

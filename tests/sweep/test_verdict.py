@@ -114,6 +114,7 @@ def test_an_interval_is_students_and_wider_where_few_problems_were_asked():
     half = stats.norm.ppf(1 - rule.LOOK_ERROR / 2) * math.sqrt(mean / 50)
     assert mean - few == pytest.approx(math.hypot(mean - low, half))
     assert rule.interval([0.5])[1:] == (-math.inf, math.inf)
+    assert np.isfinite(rule.interval([0.5, 0.6])).all()
     assert rule.interval([0.5, math.nan, 0.5])[1:] == (-math.inf, math.inf)
 
 
@@ -263,7 +264,7 @@ def test_arms_have_the_depth_and_the_parameters_they_stand_for(own):
     (dict(), ["--seeds", "4"], "is no look"), (dict(), ["--n_layers", "1"], "give from 2 to 100"),
     (dict(), ["--margin", "0"], "a number from 0 to 1"), (dict(), ["--jobs", "0"], "at least 1"),
     (dict(), ["--sizes", "hops=3"], "hops"), (dict(), ["--depth", "3"], "--depth"),
-    (dict(), ["--lr", "much"], "much"),
+    (dict(), ["--lr", "much"], "float value: 'much'"),
     (dict(), ["--margin", "0.1", "--margin=0.2"], "--margin is given twice"),
 ])  # fmt: skip
 def test_what_cannot_be_judged_is_said_in_a_line(own, capsys, task, flags, said):
