@@ -35,7 +35,12 @@ print(f"{sum(map(len, (results.runs('no-cheat'), results.noted('no-cheat'))))} r
 #   With the map kept after three loops, at the test alone, all six that know eight steps go on,
 #   right at 0.98 at their worst.
 #
-# The arms of permutations are complete; of others the table says how many runs are in.
+# - **A loop too many does no harm where the answer is to stand still**, and a question can stop by
+#   itself. Ten of ten do both.
+# - **Sizes never seen are walked up to half as long again**, by ten of ten; beyond it the map is
+#   misread.
+#
+# The table says of which arms runs are still to come.
 
 
 # %% tags=["hide"]
@@ -272,10 +277,17 @@ for way, right in ways.items():
     rows.append([way, len(right), *shown])
 widgets.table(["right", "runs", "worst", "median", "best"], rows)
 cheat, loops = max(each["window"]["root"] for each in trees), max(t["stop"]["loops"] for t in trees)
-print(f"Who always says the root: {cheat:.2f} at least of 1 to 60 loops, 1 from 60 on.")
+print(f"Who always says the root: {cheat:.2f} at the least of 1 to 60 loops, 1 from 60 on.")
 print(f"A question that stops by itself takes {loops} loops at most.")
+assert len(trees) == 10 and loops == 62
+assert all(min(right) >= 0.9985 for right in ways.values())
+assert min(ways["stopping by itself"]) >= 0.9997
 
 # %% [markdown]
+# **All ten know when to stop: where the answer stands still.** Trained to eight steps they walk
+# sixty, right at 0.999 at their worst loop, and after 240 loops more at least 0.998 are still right.
+# Who uses such a model need not know how deep a question is.
+#
 # After 60 loops the root is the answer to each question, and it can be seen without a walk. So what
 # counts is the least over 1 to 60 loops.
 
