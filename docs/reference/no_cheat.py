@@ -285,8 +285,8 @@ assert min(ways["stopping by itself"]) >= 0.9997
 
 # %% [markdown]
 # **All ten know when to stop: where the answer stands still.** Trained to eight steps they walk
-# sixty, right at 0.999 at their worst loop, and after 240 loops more at least 0.998 are still right.
-# Who uses such a model need not know how deep a question is.
+# sixty, right at 0.999 at their worst loop, and after 240 more at least 0.998 are still right. Who
+# uses such a model need not know how deep a question is.
 #
 # After 60 loops the root is the answer to each question, and it can be seen without a walk. So what
 # counts is the least over 1 to 60 loops.

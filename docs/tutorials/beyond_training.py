@@ -267,6 +267,8 @@ widgets.table(["runs", "looped on to", "right at 0.95", "worst", "median"], rows
 # - **An answer is held for as long as training made it, and then lost.** To read once helps some.
 # - **Holding can be learned**, with up to 64 loops in training. Most of those hold for a thousand.
 #   More of the same training did nearly as much.
+# - **Where the map itself says that one has arrived, ten of ten stay**: in [trees whose root is its
+#   own parent](../reference/no_cheat.md#knowing-when-to-stop).
 #
 # ## And on text?
 #
