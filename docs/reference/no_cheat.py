@@ -34,7 +34,6 @@ print(f"{sum(map(len, (results.runs('no-cheat'), results.noted('no-cheat'))))} r
 # - **What gets lost is the map.** Weights whose map changes lose their program soon after training.
 #   With the map kept after three loops, at the test alone, all six that know eight steps go on,
 #   right at 0.98 at their worst.
-#
 # - **Two hundred sums are right where one answer is not enough.** Trained to sixteen additions, ten
 #   of ten are right at 0.96 or more at the worst of 161 to 200.
 # - **A loop too many does no harm where the answer is to stand still**, and a question can stop by
