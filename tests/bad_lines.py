@@ -43,7 +43,7 @@ LINES = {
     "| --position sideways | --packing half | --device tpu | --resume {run} --keep nothing | "
     "--seed 0 1 --loader nobody",
     "device 'abacus'": "--resume {run} --device abacus",
-    "is unknown; give total or blocks": "--match_params 2 --match nope",
+    "is unknown; give total or layers": "--match_params 2 --match nope",
     "makes no data; choose from": "--seed 0 1 --loader budget",
     # flags without effect
     "has no effect without --sample": "--prompt hello | --top_k 0 | --resume {run} --prompt x",
@@ -63,7 +63,7 @@ LINES = {
     "written --sizes way=filler | --study thinking --sizes answer=direct",
     "has no effect with --epochs": "--steps 5 10 --epochs 0 1 | --preset reread --steps 10",
     "has no effect on a single run": "--match_params 2 --n_layers 1 --jobs 3 | --jobs 2 | --yes",
-    "has no effect without --match_params": "--match blocks",
+    "has no effect without --match_params": "--match layers",
     "has no effect at --temperature 0": f"{ONE_OF} --top_k 3 | {ONE_OF} --num_samples 3 | {ONE_OF} "
     "--seed 7",
     "--num_samples has no effect with": "--sample {run} --chat --num_samples 3 --temperature 1",

@@ -77,7 +77,7 @@ def with_dropout(out, name="dropout", stop=None, **changes):
 
 
 def losses(log):
-    return [row["train_loss"] for row in log]
+    return [record["train_loss"] for record in log]
 
 
 def asked_in_vain(rank):

@@ -12,7 +12,9 @@ def line(run_id, log, **settings):
     train = dict(data=["ring"], sizes=[], seed=0, steps=log[-1]["step"], lr=1e-3, name=run_id)
     for name, value in settings.items():
         (model if name in model else train)[name] = value
-    rows = [dict(lr=1e-3, train_loss=1.0, seconds=1.0, tokens_per_second=9) | row for row in log]
+    rows = [
+        dict(lr=1e-3, train_loss=1.0, seconds=1.0, tokens_per_second=9) | record for record in log
+    ]
     about = dict(
         date="2026-11-28T10:00:00Z",
         command="python train.py",

@@ -3,16 +3,16 @@
 import { make } from "./elements.js"
 
 const REPORT = { layers: 12, width: 384, words: 151665, positions: 512, tied: true }
-const TAGS = { embedding: "words", position: "positions", blocks: "blocks", head: "head" }
+const TAGS = { embedding: "words", position: "positions", layers: "layers", head: "head" }
 
 /** Parameters by part, as minidepth.parameters() counts them, with d_ff = 4 × width. */
 function parameters({ layers, width: C, words, positions, tied }) {
   const ff = 4 * C
-  const block = 4 * C * C + 2 * C + 2 * C * ff + 2 * C // attention, its norm, the MLP, its norm
-  const n = { embedding: words * C, position: positions * C, blocks: layers * block, head: 0 }
+  const layer = 4 * C * C + 2 * C + 2 * C * ff + 2 * C // attention, its norm, the MLP, its norm
+  const n = { embedding: words * C, position: positions * C, layers: layers * layer, head: 0 }
   if (!tied) n.head = words * C
   n.final_norm = 2 * C
-  n.total = n.embedding + n.position + n.blocks + n.head + n.final_norm
+  n.total = n.embedding + n.position + n.layers + n.head + n.final_norm
   return n
 }
 
@@ -63,8 +63,8 @@ function start(root) {
     const n = rows[0][1]
     const share = (part) => `${((100 * part) / n.total).toFixed(1)} %`
     told.textContent =
-      `Yours has ${format(n.total)} parameters. ${format(n.blocks)} of them, ` +
-      `${share(n.blocks)}, are in blocks, the part that depth multiplies; ` +
+      `Yours has ${format(n.total)} parameters. ${format(n.layers)} of them, ` +
+      `${share(n.layers)}, are in layers, the part that depth multiplies; ` +
       `${share(n.embedding + n.head)} are tables of words.`
   }
 

@@ -86,7 +86,7 @@ plt.show()
 
 # %%
 for n_layers, log in logs.items():
-    best = min(log, key=lambda row: row["val_loss"])
+    best = min(log, key=lambda record: record["val_loss"])
     print(
         f"{n_layers:2} layers: last val {log[-1]['val_loss']:.4f}, best {best['val_loss']:.4f} at "
         f"step {best['step']}, train without dropout {log[-1]['train_loss_eval']:.4f}, "

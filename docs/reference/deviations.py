@@ -133,7 +133,7 @@ print(f"""## The report: one layer against twelve
 1. **{m.vocab_size:,} words and {m.block_size} positions**, where the report's table says 151,936
    and 1,028. Only with these do its own totals come out.
 2. **No biases** in the linear maps. The report does not say; {eleven / 1e6:.2f} million parameters
-   for eleven blocks leave no room for them.
+   for eleven layers leave no room for them.
 3. **The text.** How a conversation became text is not stated. Ours is ChatML, packed end to end,
    with 5 % of the rows held out. We have not seen a row of the data set itself.
 4. **Where dropout acts.** The report gives its rate, not its places. Ours acts on embeddings,
@@ -171,8 +171,8 @@ print(f"""## The report: one layer against twelve
 2. **Two T4s.** The half-precision loop has run on one H100. There DataParallel was given the same
    card twice, and two processes of torchrun shared it: the losses were those of one process, to
    0.0003 ([what was printed](../results/bench/printed.txt)). Two cards have not been tried.
-3. **32 sequences a step, answers by likelihood, the inside of the pair, a layer that is wide within
-   its block**, at its size: prepared for [a lent
+3. **32 sequences a step, answers by likelihood, the inside of the pair, a layer with the weights of
+   twelve**, at their size: prepared for [a lent
    GPU](../how-to/many_machines.md#a-gpu-for-minutes).
 """)
 
@@ -492,7 +492,9 @@ for log in (
     results.published("report_log_1_layers"),
     *(run["log"] for run in at_its_size["1 layer"]),
 ):
-    fives = [statistics.mean(row["train_loss"] for row in log[i - 5 : i]) for i in range(5, 22)]
+    fives = [
+        statistics.mean(record["train_loss"] for record in log[i - 5 : i]) for i in range(5, 22)
+    ]
     assert min(fives) == fives[-1]
 assert round(0.42e6 / totals[1], 3) == 0.005 and 3700 < 20 * totals[1] / 0.42e6 < 4000
 assert (f"{210 / 60:.1f}", f"{252 / 60:.1f}") == ("3.5", "4.2")
@@ -503,7 +505,7 @@ assert (f"{1 - 44.5 / 69.8:.0%}", f"{1 - 6.21 / 7.57:.0%}") == ("36%", "18%")
 at_end = {(row["group"], row["scheme"]): row["eval_loss"] for row in rows}
 assert f"{at_end['high', 'ascending'] - at_end['high', 'constant']:.2f}" == "0.06"
 assert (f"{min(at_end.values()):.1f}", f"{max(at_end.values()):.1f}") == ("1.6", "1.9")
-wide, twelve = (at_its_size[name][0]["params_blocks"] for name in ("1 layer, wide", "12 layers"))
+wide, twelve = (at_its_size[name][0]["params_layers"] for name in ("1 layer, wide", "12 layers"))
 assert round(twelve / wide) == 7
 path = results.RESULTS / "tasks" / "mechanism.json"
 found = json.loads(path.read_text("utf-8"))

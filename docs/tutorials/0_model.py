@@ -9,7 +9,7 @@
 # In these lessons *the report* and *the article* are two texts about one published experiment,
 # which trained a model of one layer and one of twelve: [the published pair](2_logs.md).
 #
-# ![Tokens become vectors, to which positions are added. A block of normalisation and attention,
+# ![Tokens become vectors, to which positions are added. A layer of normalisation and attention,
 # then of normalisation and a feed-forward part, each added to the residual stream, stands L times
 # one above the other, each with weights of its own. A last normalisation and a head whose weights
 # are the embedding's give the logits.](../assets/architecture.svg)
@@ -72,7 +72,7 @@ print("weights of the third token:", [round(w, 3) for w in third])
 # the causal mask: without it a token would be asked to predict a word that it can already see.
 
 # %% [markdown]
-# ## The block: attention, then a feed-forward part
+# ## The layer: attention, then a feed-forward part
 #
 # Each part reads a normalised copy of the stream ("pre-norm") and adds its result to the stream.
 # The feed-forward part (MLP) works on each token by itself: 384 → 1,536 → 384 numbers. With
@@ -83,7 +83,7 @@ print(inspect.getsource(md.MLP))
 print(inspect.getsource(md.Layer))
 
 # %% [markdown]
-# Depth is the number of blocks that are applied one after another. Only another layer, or the same
+# Depth is the number of layers that are applied one after another. Only another layer, or the same
 # layer once more, lets a token use what it found to choose what to look for next.
 #
 # Does the causal mask hold in a whole model? We change one token of a two-layer model's input, that
@@ -117,16 +117,16 @@ print("positions whose output changed:", noticed.nonzero().flatten().tolist())
 # %%
 V, T, C, d_ff = 151_665, 512, 384, 1536
 embedding, positions, last_norm = V * C, T * C, 2 * C
-block = 4 * C * C + 2 * C * d_ff + 4 * C
+layer = 4 * C * C + 2 * C * d_ff + 4 * C
 counts, rows = {}, []
 for L in (1, 12):
     deep = dataclasses.replace(report, n_layers=L)
     counts[L] = counted = variants.parameters(deep)
-    by_hand = embedding + positions + L * block + last_norm
+    by_hand = embedding + positions + L * layer + last_norm
     assert by_hand == counted["total"]
     share = (embedding + positions) / by_hand
-    rows.append((L, f"{by_hand:,}", f"{L * block:,}", f"{100 * share:.0f} %"))
-widgets.table(("layers", "parameters", "in blocks", "words and positions"), rows)
+    rows.append((L, f"{by_hand:,}", f"{L * layer:,}", f"{100 * share:.0f} %"))
+widgets.table(("layers", "parameters", "in layers", "words and positions"), rows)
 
 # %% [markdown] tags=["details"]
 # The published table gives 151,936 words and 1,028 positions. What leads to the published totals of
@@ -135,7 +135,7 @@ widgets.table(("layers", "parameters", "in blocks", "words and positions"), rows
 
 # %% tags=["details"]
 for words, positions_ in ((151_936, 1028), (151_665, 512)):
-    totals = [words * C + positions_ * C + L * block + 2 * C for L in (1, 12)]
+    totals = [words * C + positions_ * C + L * layer + 2 * C for L in (1, 12)]
     both = [f"{n / 1e6:.2f} M" for n in totals]
     print(f"{words:,} words, {positions_:5,} positions:", both)
 
@@ -144,23 +144,23 @@ figure, axes = plt.subplots(figsize=(4.6, 2.8))
 for y, (L, n) in enumerate(counts.items()):
     table = (n["embedding"] + n["position"]) / 1e6
     axes.barh(y, table, color="C5", alpha=0.35)
-    axes.barh(y, n["blocks"] / 1e6, left=table, color=figures.color_of(L))
+    axes.barh(y, n["layers"] / 1e6, left=table, color=figures.color_of(L))
     axes.annotate("words and positions", (table / 2, y), ha="center", va="center")
     figures.name_end(
-        axes, n["total"] / 1e6, y, f"blocks: {n['blocks'] / 1e6:.1f} M", figures.color_of(L)
+        axes, n["total"] / 1e6, y, f"layers: {n['layers'] / 1e6:.1f} M", figures.color_of(L)
     )
 axes.set_yticks([0, 1], ["1 layer", "12 layers"])
 axes.set(xlabel="parameters (millions)", xlim=(0, 125))
 more = counts[12]["total"] / counts[1]["total"] - 1
-times = counts[12]["blocks"] / counts[1]["blocks"]
+times = counts[12]["layers"] / counts[1]["layers"]
 axes.set_title(
-    f"{100 * more:.0f} % more parameters in total,\nbut {times:.0f} times as many in the blocks"
+    f"{100 * more:.0f} % more parameters in total,\nbut {times:.0f} times as many in the layers"
 )
 plt.show()
 
 # %% [markdown]
 # What to see: nearly all of the one-layer model is a table of words. From 1 to 12 layers the total
-# grows by 32 %, and the blocks grow by a factor of 12. These are exact counts.
+# grows by 32 %, and the layers grow by a factor of 12. These are exact counts.
 #
 # Try other sizes; the report's two models are shown below yours.
 #
@@ -174,10 +174,10 @@ plt.show()
 # to nothing.
 
 # %% tags=["details"]
-cost = {"head": 6 * embedding, "one block": 6 * block, "12 blocks": 6 * 12 * block}
+cost = {"head": 6 * embedding, "one layer": 6 * layer, "12 layers": 6 * 12 * layer}
 for name, operations in cost.items():
     print(f"{name:10} {operations / 1e6:6.1f} million operations per token")
-ratio = (cost["head"] + cost["12 blocks"]) / (cost["head"] + cost["one block"])
+ratio = (cost["head"] + cost["12 layers"]) / (cost["head"] + cost["one layer"])
 print(f"12 layers against 1: {ratio:.2f} times the operations", end=" ")
 print("(attention over keys left out)")
 
@@ -276,7 +276,7 @@ small |= dict(ring_questions=1, batch_size=32, grad_accum=1)
 run = running.train(*configs.make("laptop", **small), quiet=True)
 columns = ("step", "train_loss", "val_loss", "accuracy")
 widgets.table(columns, [
-    (row["step"], *(f"{row[key]:.2f}" for key in columns[1:])) for row in run.log
+    (record["step"], *(f"{record[key]:.2f}" for key in columns[1:])) for record in run.log
 ])  # fmt: skip
 
 # %%
@@ -298,7 +298,7 @@ print(f"{last['train_loss_eval']:.2f}")
 one, twelve = counts[1], counts[12]
 assert (one["total"], twelve["total"]) == (60_207_744, 79_688_832)
 assert round((one["embedding"] + one["position"]) / one["total"], 2) == 0.97
-assert twelve["blocks"] == 12 * one["blocks"] and round(twelve["total"] / one["total"], 2) == 1.32
+assert twelve["layers"] == 12 * one["layers"] and round(twelve["total"] / one["total"], 2) == 1.32
 assert noticed.tolist() == [False] * 5 + [True] * 7
 assert (readable - fused).abs().max() < 1e-5 and abs(loss_sum.item() - plain.item()) < 1e-3
 assert abs(from_sums - in_one) < 1e-5 < abs(mean_of_means - in_one)
@@ -310,35 +310,35 @@ assert (
 # %% [markdown]
 # ## Exercises
 #
-# 1. (Easy, 5 minutes.) Count by hand the parameters of one block with C = 64 and a feed-forward
+# 1. (Easy, 5 minutes.) Count by hand the parameters of one layer with C = 64 and a feed-forward
 #    part of 256 numbers.
 
 # %% tags=["exercise"]
 C, d_ff = 64, 256
-n_block = ...  # a number, or a sum of products of C and d_ff
+n_layer = ...  # a number, or a sum of products of C and d_ff
 
 # %% [markdown] tags=["hint"]
 # Three rows of the table above belong to a layer: attention, feed-forward, two norms.
 
 # %% tags=["answer"]
-n_block = 4 * C * C + 2 * C * d_ff + 4 * C
+n_layer = 4 * C * C + 2 * C * d_ff + 4 * C
 
 
 # %% tags=["check"]
 @exercises.check
-def parameters_of_a_block():
+def parameters_of_a_layer():
     shape = dict(n_layers=1, n_heads=4, d_model=64, d_ff=256, vocab_size=100, block_size=8)
-    counted = variants.parameters(configs.ModelConfig(**shape))["blocks"]
+    counted = variants.parameters(configs.ModelConfig(**shape))["layers"]
     missing = {4 * 64: "the two norms", 2 * 64: "one of the two norms, or their biases"}
     missing |= {64 * 64: "one of attention's four maps", 64 * 256: "the way up or down"}
-    lacks = missing.get(counted - n_block, "")
-    assert not lacks, f"{n_block:,} lacks {lacks}"
+    lacks = missing.get(counted - n_layer, "")
+    assert not lacks, f"{n_layer:,} lacks {lacks}"
     biases = {4 * 64: "attention", 64 + 256: "feed-forward", 5 * 64 + 256: "both parts"}
-    has = biases.get(n_block - counted, "")
-    assert not has, f"{n_block:,} has biases in {has}, and no linear map here has one"
-    assert n_block - counted != 2 * 64, f"{n_block:,} has three norms; the last is in no block"
-    more = "more" if n_block > counted else "fewer"
-    assert n_block == counted, f"{n_block:,} are {more} than there are"
+    has = biases.get(n_layer - counted, "")
+    assert not has, f"{n_layer:,} has biases in {has}, and no linear map here has one"
+    assert n_layer - counted != 2 * 64, f"{n_layer:,} has three norms; the last is in no layer"
+    more = "more" if n_layer > counted else "fewer"
+    assert n_layer == counted, f"{n_layer:,} are {more} than there are"
 
 
 # %% [markdown]
@@ -352,7 +352,7 @@ def parameters_of_a_block():
 
 # %% [markdown] tags=["answer"]
 # A width of 600 is far too much. 504 matches the total. But then most of the added parameters go
-# into the table of words again: the one wide layer has fewer parameters in its block than the
+# into the table of words again: the one wide layer has fewer parameters in its layer than the
 # twelve layers have in theirs.
 
 # %% tags=["answer"]
@@ -361,8 +361,8 @@ article = variants.parameters(dataclasses.replace(shallow, d_model=600, d_ff=240
 matched = depth.width_matched(shallow, twelve["total"])
 wide = variants.parameters(matched)
 for name, n in (("600", article), (str(matched.d_model), wide), ("12 layers of 384", twelve)):
-    print(f"{name:16} {n['total']:,} parameters, {n['blocks']:,} of them in blocks")
-assert matched.d_model == 504 and wide["blocks"] < twelve["blocks"] / 6
+    print(f"{name:16} {n['total']:,} parameters, {n['layers']:,} of them in layers")
+assert matched.d_model == 504 and wide["layers"] < twelve["layers"] / 6
 
 # %% [markdown]
 # 3. (Easy, 5 minutes.) Set `n_loops=12` with one layer. How many parameters does the model have,
@@ -375,5 +375,5 @@ assert matched.d_model == 504 and wide["blocks"] < twelve["blocks"] / 6
 # %% tags=["answer"]
 looped = variants.parameters(dataclasses.replace(report, n_layers=1, n_loops=12))
 print(f"{looped['total']:,} parameters,", end=" ")
-print(f"{(cost['head'] + cost['12 blocks']) / 1e6:.0f} million operations per token")
+print(f"{(cost['head'] + cost['12 layers']) / 1e6:.0f} million operations per token")
 assert looped["total"] == one["total"]

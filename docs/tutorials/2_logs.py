@@ -25,9 +25,9 @@ from minidepth_site import exercises, widgets
 
 logs = {n: results.published(f"report_log_{n}_layers") for n in (1, 12)}
 names = {1: "1 layer", 12: "12 layers"}
-steps = [row["step"] for row in logs[1]]
-train = {n: [row["train_loss"] for row in log] for n, log in logs.items()}
-val = {n: [row["val_loss"] for row in log] for n, log in logs.items()}
+steps = [record["step"] for record in logs[1]]
+train = {n: [record["train_loss"] for record in log] for n, log in logs.items()}
+val = {n: [record["val_loss"] for record in log] for n, log in logs.items()}
 
 # %% tags=["hide"]
 rows = []

@@ -123,8 +123,8 @@ figure, axes = plt.subplots(figsize=(4.6, 3.4))
 for (name, its), marker, up in zip(runs.items(), "os^", (21, 0, 7)):
     color = figures.color_of(name)
     for run in its:
-        steps = [row["step"] for row in run.log]
-        axes.plot(steps, [row["accuracy"] for row in run.log], f"{marker}-", color=color)
+        steps = [record["step"] for record in run.log]
+        axes.plot(steps, [record["accuracy"] for record in run.log], f"{marker}-", color=color)
     figures.name_end(axes, 200, sum(final[name]) / 3, name, color, up)
 guess, shortcut = tasks.TASKS["icqa"].chance()
 for value, what, up in ((guess, "guessing, 1 in 16", -9), (shortcut, "any shown, 1 in 8", -7)):
@@ -247,7 +247,7 @@ assert all(value > 0.95 for value in final["2 layers"]) and gap - half > 0.5
 assert m.n_heads == wide.n_heads == 2 and by_heads[8] == 1 > by_heads[7]
 assert abs(variants.parameters(wide)["total"] / variants.parameters(two)["total"] - 1) < 0.02
 assert (words[16], words[right]) == ("q2", "a0") and no_copy < 0.15
-rises = [row["step"] for row in run.log if row["accuracy"] < 0.2]
+rises = [record["step"] for record in run.log if record["accuracy"] < 0.2]
 assert 75 <= rises[-1] <= 125  # "half way through"
 rings, _ = tasks.TASKS["ring"].draw(20, md.generator("walk"), lengths=(1, 2, 3, 4))
 seconds = range(1, 16, 2)  # the second letters of the pairs
@@ -309,8 +309,8 @@ def two_looks_are_enough():
 #    `train(looped, 0, steps=400)`.
 
 # %% [markdown] tags=["hint"]
-# A second look made the difference. In the longer runs, when do they learn? `run.log` has a row for
-# every 25 steps.
+# A second look made the difference. In the longer runs, when do they learn? `run.log` has a
+# record for every 25 steps.
 
 # %% [markdown] tags=["answer"]
 # After 200 steps it behaves like one layer in four of five seeds; after 400 steps, like two layers
@@ -325,7 +325,7 @@ looped = results.runs("tasks", data="icqa", n_loops=2)
 for steps in (200, 400):
     found = [run["accuracy"] for run in looped if run["steps"] == steps]
     print(f"one layer applied twice, {steps} steps:", *(f"{accuracy:.3f}" for accuracy in found))
-    rows = [row for run in looped if run["steps"] == steps for row in run["log"]]
+    rows = [record for run in looped if run["steps"] == steps for record in run["log"]]
     at_200 = [row["accuracy"] for row in rows if row["step"] == 200]
     print("    at step 200:", *(f"{accuracy:.3f}" for accuracy in at_200))
     assert sum(accuracy > 0.9 for accuracy in at_200) == (1 if steps == 200 else 4)

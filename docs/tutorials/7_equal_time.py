@@ -297,7 +297,7 @@ assert settings[loop] == (0.003, 0.05) and settings[wide] == (0.001, 0.05)
 
 assert all(len(its) == 5 for its in stored.values())
 for run in stored[80, one] + stored[80, twelve]:
-    lowest = min(run["log"], key=lambda row: row["val_loss"])
+    lowest = min(run["log"], key=lambda record: record["val_loss"])
     assert lowest["step"] <= run["steps"] / 4
 at_80 = {(model, key): [run[key] for run in stored[80, model]] for model in (one, twelve)
          for key in ("val_loss", "best_val_loss")}  # fmt: skip
@@ -413,12 +413,12 @@ def the_least_p_of_six_against_six():
 
 # %% [markdown]
 # 3. (Medium, 5 minutes.) `--match_params 12` widens a layer until all of its parameters are as many
-#    as those of twelve layers; with `--match blocks`, only those in the blocks. Which is the fairer
+#    as those of twelve layers; with `--match layers`, only those in the layers. Which is the fairer
 #    control, and for which claim?
 
 # %% [markdown] tags=["answer"]
 # If the claim is about what a file of a given size can do, the total is fair. If it is about what
-# happens between embedding and head, the blocks are: a wider model has a wider table of words, too,
+# happens between embedding and head, the layers are: a wider model has a wider table of words, too,
 # and spends some of its parameters there.
 
 # %% [markdown]
@@ -426,7 +426,7 @@ def the_least_p_of_six_against_six():
 #    read eighty times? What would have been saved by stopping there?
 
 # %% [markdown] tags=["hint"]
-# A row of `run["log"]` has its `step` and its `epoch`, the reading.
+# A record of `run["log"]` has its `step` and its `epoch`, the reading.
 
 # %% [markdown] tags=["answer"]
 # After the 16th reading with one layer, and the 20th with twelve. Three quarters of the training
@@ -436,7 +436,7 @@ def the_least_p_of_six_against_six():
 # %% tags=["answer"]
 for model, reading, saved in ((one, 16, "0.8"), (twelve, 20, "1.5")):
     for run in stored[80, model]:
-        assert min(run["log"], key=lambda row: row["val_loss"])["epoch"] == reading
+        assert min(run["log"], key=lambda record: record["val_loss"])["epoch"] == reading
     gain = mean[80, model, "val_loss"] - mean[80, model, "best_val_loss"]
     print(f"{model}: reading {reading} of 80; {gain:.2f} nats lower than at the end")
     assert f"{gain:.1f}" == saved

@@ -451,7 +451,7 @@ def six_layers_as_five():
     mine, theirs = six.state_dict(), copied.state_dict()
     other = [name for name in outside if not torch.equal(mine[name], theirs[name])]
     assert not other, f"{other[0]} is not that of the five copies: it belongs to no layer"
-    idle = [i for i, block in enumerate(six.blocks) if not block.attn.out.weight.any()]
+    idle = [i for i, layer in enumerate(six.blocks) if not layer.attn.out.weight.any()]
     assert idle, "each of the six layers still adds something: which weights must be 0?"
     right = torch.equal(six(tokens), copied(tokens))
     assert right, f"layer {idle[0] + 1} adds nothing, but the five others are not all copies"

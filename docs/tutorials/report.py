@@ -30,8 +30,8 @@ from minidepth_site import widgets
 
 logs = {n: results.published(f"report_log_{n}_layers") for n in (1, 12)}
 names = {1: "1 layer", 12: "12 layers"}
-steps = [row["step"] for row in logs[1]]
-val = {n: [row["val_loss"] for row in log] for n, log in logs.items()}
+steps = [record["step"] for record in logs[1]]
+val = {n: [record["val_loss"] for record in log] for n, log in logs.items()}
 lowest_at = {n: steps[val[n].index(min(val[n]))] for n in names}
 worse = val[12][-1] - val[1][-1]
 
@@ -45,7 +45,7 @@ for n in names:
     up = dict([(1, -5), (12, 5)])[n]
     figures.name_end(axes, 500, val[n][-1], f"published, {names[n]}", color, up=up)
     for run in models[names[n]]:
-        axes.plot(steps, [row["val_loss"] for row in run["log"]], color=color)
+        axes.plot(steps, [record["val_loss"] for record in run["log"]], color=color)
     end = statistics.mean(run["val_loss"] for run in models[names[n]])
     figures.name_end(axes, 500, end, f"ours, {names[n]}", color, up=-up)
 ends_at = {name: [run["val_loss"] for run in runs] for name, runs in models.items()}
@@ -122,7 +122,7 @@ widgets.table((*head, "perplexity", "answers right"), rows)
 # %% tags=["hide"]
 READ_OFF = {  # of a run with its log
     "validation loss at the end": lambda run: run["log"][-1]["val_loss"],
-    "at its best evaluation": lambda run: min(row["val_loss"] for row in run["log"]),
+    "at its best evaluation": lambda run: min(record["val_loss"] for record in run["log"]),
     "training loss of the last batch": lambda run: run["log"][-1]["train_loss"],
     "training loss without dropout": lambda run: run["train_loss_eval"],
 }
@@ -141,7 +141,7 @@ head = ("twelve layers less one", "published, n = 1", "ours, seeds 0, 1, 2", "me
 widgets.table(head, rows)
 best_steps, rows = {}, []
 for n, name in names.items():
-    each = [min(run["log"], key=lambda row: row["val_loss"])["step"] for run in models[name]]
+    each = [min(run["log"], key=lambda record: record["val_loss"])["step"] for run in models[name]]
     best_steps[name] = each
     rows.append((name, lowest_at[n], ", ".join(map(str, each))))
 widgets.table(("step of the best validation loss", "published", "ours, by seed"), rows)
@@ -171,7 +171,7 @@ figure, axes = plt.subplots(figsize=(4.6, 3.8))
 for name, runs in tuned.items():
     color = figures.color_of(name)
     for run in runs:
-        axes.plot(steps, [row["val_loss"] for row in run["log"]], color=color)
+        axes.plot(steps, [record["val_loss"] for record in run["log"]], color=color)
     end = max(run["val_loss"] for run in runs)
     up = {"1 layer, 12 times": 9, "12 layers": -8}.get(name, 0)
     figures.name_end(axes, 500, end, f"{name}\nrate {chosen[name]:g}", color, up=up)
@@ -299,7 +299,7 @@ for runs in models.values():
 assert [models[name][0]["params_total"] for name in names.values()] == [60_207_744, 79_688_832]
 assert models["1 layer, 12 times"][0]["params_total"] == 60_207_744
 wide, one, twelve = (models[name][0] for name in ("1 layer, wide", "1 layer", "12 layers"))
-in_layers = [f"{run['params_blocks'] / 1e6:.1f}" for run in (wide, twelve)]
+in_layers = [f"{run['params_layers'] / 1e6:.1f}" for run in (wide, twelve)]
 assert in_layers == ["3.1", "21.3"] and wide["d_model"] == 504
 added = {key: wide[key] - one[key] for key in ("params_embedding", "params_total")}
 assert 0.9 < added["params_embedding"] / added["params_total"] < 1
@@ -366,7 +366,7 @@ recipe = configs.make("report")[1]
 assert (forms.n_held_out(770, recipe), forms.n_held_out(770 - 39, recipe)) == (39, 37)
 assert f"{twice['best_val_loss'] - best_rate['best_val_loss']:.2f}" == "0.33"
 turns = {
-    name: [min(run["log"], key=lambda row: row["val_loss"])["step"] for run in runs]
+    name: [min(run["log"], key=lambda record: record["val_loss"])["step"] for run in runs]
     for name, runs in tuned.items()
 }
 flat = turns["1 layer"] + turns["1 layer, wide"]
@@ -390,7 +390,9 @@ for n in names:
     for theirs, row in zip(logs[n], log, strict=True):
         print("theirs", md.log_line(theirs, settings.steps))
         print("ours  ", md.log_line(row, settings.steps))
-    assert [f"{row['lr']:.2e}" for row in log] == [f"{row['lr']:.2e}" for row in logs[n]]
+    assert [f"{record['lr']:.2e}" for record in log] == [
+        f"{record['lr']:.2e}" for record in logs[n]
+    ]
 
 # %% [markdown] tags=["details"]
 # Size and time of the two. A checkpoint of ours is four bytes for each parameter and a few thousand
@@ -425,7 +427,7 @@ widgets.wrong("report", "report-tuned", "report-small")
 #    seed and evaluation from step 250 on.
 
 # %% [markdown] tags=["hint"]
-# `models["1 layer"][0]["log"]` is the log of seed 0. Each row has `step` and `train_loss`.
+# `models["1 layer"][0]["log"]` is the log of seed 0. Each record has `step` and `train_loss`.
 
 # %% [markdown] tags=["answer"]
 # Never. So it is not only that their last batch was a lucky one: their text, or something else in

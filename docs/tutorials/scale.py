@@ -31,9 +31,9 @@ for name in "abc":
     m, _ = registry.configs(f"llmini-{name}")
     sizes[name] = variants.parameters(m)
     total = sizes[name]["total"]
-    outside = f"{100 * (1 - sizes[name]['blocks'] / total):.0f} %"
+    outside = f"{100 * (1 - sizes[name]['layers'] / total):.0f} %"
     rows.append([name.upper(), m.n_layers, m.d_model, f"{total / 1e6:.1f} M", outside])
-widgets.table(["model", "layers", "width", "parameters", "outside the blocks"], rows)
+widgets.table(["model", "layers", "width", "parameters", "outside the layers"], rows)
 
 # %% [markdown]
 # ## The three sizes, run again
@@ -416,7 +416,7 @@ for seed in (42, 43):
     ahead = logs[2][-1]["val_loss"] - logs[0][-1]["val_loss"]
     assert f"{ahead:.2f}" == {42: "0.36", 43: "0.38"}[seed]
     for log in logs:
-        assert log[-1]["val_loss"] == min(row["val_loss"] for row in log)
+        assert log[-1]["val_loss"] == min(record["val_loss"] for record in log)
         assert log[-1]["step"] - log[-2]["step"] == 217
         assert 0 < log[-2]["val_loss"] - log[-1]["val_loss"] < 0.0031
         assert log[-1]["val_loss"] < next(r["val_loss"] for r in log if 3 * r["step"] > 2 * 2467)
@@ -432,7 +432,7 @@ assert f"{last['val_c'] - last['val_a']:.2f}" == "0.47"
 share = sum(row["tokens"] for row in corpus["table"].values()) / tokens
 assert 0.19 < share < 0.22 and len(corpus["table"]) == 10
 assert [round(sizes[name]["total"] / 1e6, 1) for name in "abc"] == [56.4, 43.3, 32.1]
-assert [round(1 - s["blocks"] / s["total"], 2) for s in sizes.values()] == [0.69, 0.74, 0.80]
+assert [round(1 - s["layers"] / s["total"], 2) for s in sizes.values()] == [0.69, 0.74, 0.80]
 assert all(
     0.17 < row[f"val_{a}"] - row[f"val_{b}"] < 0.27 for row in epochs for a, b in ("ba", "cb")
 )
@@ -494,19 +494,19 @@ print(f"mean length of a short row: {np.mean([len(ids) for ids, _ in encoded[:19
 # %% [markdown]
 # 2. (Easy, 5 minutes.) `depth.width_matched(registry.configs("llmini-c")[0], sizes["a"]["total"])`
 #    widens C until it has as many parameters as A. How wide does it get, and what share of them is
-#    outside the blocks?
+#    outside the layers?
 
 # %% [markdown] tags=["hint"]
-# The table of words grows with the width, the blocks with its square.
+# The table of words grows with the width, the layers with its square.
 
 # %% [markdown] tags=["answer"]
-# It becomes wider than A and still has 72 % of its parameters outside the blocks. Of the parameters
+# It becomes wider than A and still has 72 % of its parameters outside the layers. Of the parameters
 # that C gains, more than half go into the table of words.
 
 # %% tags=["answer"]
 wider = depth.width_matched(registry.configs("llmini-c")[0], sizes["a"]["total"])
 counted = variants.parameters(wider)
-outside = 1 - counted["blocks"] / counted["total"]
+outside = 1 - counted["layers"] / counted["total"]
 print(f"C with width {wider.d_model}: {counted['total']:,} parameters,", end=" ")
 print(f"{100 * outside:.0f} % outside")
 assert half_full == 80 and round(outside, 2) == 0.72

@@ -317,7 +317,7 @@ for name in ("kept throughout", "hops: 4, kept throughout", "ring: 64, hints, ke
 late = []  # the steps at which those that are not right have one hop
 for run in keeping[128]:
     if run["accuracy_by"]["hops"]["127"]["accuracy"] < 0.99:
-        one_hop = ((row["step"], row["accuracy_by"]["hops"]["1"]) for row in run["log"])
+        one_hop = ((record["step"], record["accuracy_by"]["hops"]["1"]) for record in run["log"])
         late.append(next((step for step, part in one_hop if part["accuracy"] >= 0.9), None))
 assert sorted(late, key=str) == [2500, 2500, None] and keeping[128][0]["steps"] == 3000
 assert shares("start: normalised, kept throughout", 1000)[0] > 0.995

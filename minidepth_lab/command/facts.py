@@ -28,7 +28,7 @@ def print_facts(m, t, data=None, measured=False, done=0):
         n = variants.parameters(m)
         lines.append(
             f"parameters {n['total']:,}: embedding {n['embedding']:,}, "
-            f"position {n['position']:,}, blocks {n['blocks']:,}, head {n['head']:,}, "
+            f"position {n['position']:,}, layers {n['layers']:,}, head {n['head']:,}, "
             f"final norm {n['final_norm']:,}"
         )
     else:

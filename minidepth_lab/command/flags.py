@@ -136,7 +136,7 @@ def make_parser(full=False):
     grid.add_argument("--study", metavar="NAME", help=studies)
     grid.add_argument("--match_params", type=int, metavar="N", help=matched)
     part = "of --match_params (total)"
-    grid.add_argument("--match", metavar="{total,blocks}", help=part)
+    grid.add_argument("--match", metavar="{total,layers}", help=part)
     grid.add_argument("--yes", action="store_true", help="train even more than 200 runs")
     do = parser.add_argument_group("instead of training anew")
     asked = "does depth help on it? a task, a file or hub data set, rg:NAME; --verdict --help"
@@ -364,8 +364,8 @@ def check_grid(call):
     jobs, match, wide = call["jobs"], call["match"], call["match_params"]
     if jobs is not None and not 1 <= jobs <= 1000:
         raise ValueError(f"--jobs {jobs!s:.40} does not work; give at least 1")
-    if match not in (None, "total", "blocks"):
-        raise ValueError(f"--match {match:.40} is unknown; give total or blocks")
+    if match not in (None, "total", "layers"):
+        raise ValueError(f"--match {match:.40} is unknown; give total or layers")
     if wide is not None and "init_from" in call.axes:
         wider = "--match_params makes the model wider, and --init_from keeps that of its weights"
         raise ValueError(f"{wider}; give one of them")

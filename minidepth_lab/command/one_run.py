@@ -123,7 +123,7 @@ def check_kept(folder, steps):
 
 
 def last_row(folder):
-    """The last row of a run's log; an OSError, ValueError or IndexError where there is none."""
+    """The last record of a run's log; an OSError, ValueError or IndexError where there is none."""
     with open(os.path.join(folder, "log.jsonl"), encoding="utf-8") as f:
         return json.loads(f.readlines()[-1])
 
@@ -132,7 +132,7 @@ SAID = ("accuracy", "guess", "shortcut")  # said by itself, or known without a m
 
 
 def show_accuracy(row):
-    """Print the accuracy of a task that the log's last row has, and by what it is told apart:
+    """Print the accuracy of a task that the log's last record has, and by what it is told apart:
     "by hops: 1 1.000, 2 0.998"; and in the same way what else was measured of it."""
     print(f"accuracy {row['accuracy']:.3f} on the test split")
     for size, by_value in row.get("accuracy_by", {}).items():
@@ -233,8 +233,9 @@ def longer(folder, before, t, given):
 
 
 def checkpoint_of(folder):
-    """(steps done, rows of the log) in the checkpoint that a run goes on from, before the first one
-    (0, []). The log.jsonl may be behind it, as a run that is stopped saves without evaluating."""
+    """(steps done, records of the log) in the checkpoint that a run goes on from, before the first
+    one (0, []). The log.jsonl may be behind it, as a run that is stopped saves without evaluating.
+    """
 
     def known(state):
         return int(state["step"]), list(state["log"])

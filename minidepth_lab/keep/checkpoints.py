@@ -328,8 +328,8 @@ def json_line(row: dict) -> str:
 
 
 def write_log(folder: console.Path, log: list[dict]) -> None:
-    """Write the rows of a run's log, one a line."""
-    lines = [json_line(row).encode() for row in log]
+    """Write the records of a run's log, one a line."""
+    lines = [json_line(record).encode() for record in log]
     write(os.path.join(folder, "log.jsonl"), lambda f: f.writelines(lines))
 
 
@@ -522,7 +522,7 @@ def nothing_left(folder: console.Path, t: configs.TrainConfig, done: int, log: l
 
 def since_best(log: list[dict]) -> int:
     """How many evaluations of a log came after the one with the lowest validation loss."""
-    losses = [row["val_loss"] for row in log]
+    losses = [record["val_loss"] for record in log]
     losses = [math.inf if loss is None or math.isnan(loss) else loss for loss in losses]
     return len(losses) - 1 - losses.index(min(losses))
 

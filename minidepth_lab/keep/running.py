@@ -68,7 +68,7 @@ class Run:
     model: variants.GPT  # in eval mode
     tokenizer: "Tokenizer | None"  # None for a task
     data: Data  # what it was trained on
-    log: list  # the rows of log.jsonl
+    log: list  # the records of log.jsonl
     finished: bool  # whether all steps are done, or --stop_after has ended it
 
 

@@ -37,12 +37,12 @@ def check_tracker(t):
         raise ValueError(f"--report_to {t.report_to} is not installed: pip install {package}")
 
 
-def metrics(row):
-    """A row of the log as {name: number}, without what is none."""
-    values = {name: row.get(key) for key, name in NAMES.items()}
-    if row.get("val_loss") is not None and row["val_loss"] < 700:  # beyond it overflows
-        values["val/perplexity"] = math.exp(row["val_loss"])
-    for family, share in row.get("accuracy_by_family", {}).items():
+def metrics(record):
+    """A record of the log as {name: number}, without what is none."""
+    values = {name: record.get(key) for key, name in NAMES.items()}
+    if record.get("val_loss") is not None and record["val_loss"] < 700:  # beyond it overflows
+        values["val/perplexity"] = math.exp(record["val_loss"])
+    for family, share in record.get("accuracy_by_family", {}).items():
         values[f"accuracy/{family}"] = share
     return {n: float(v) for n, v in values.items() if v is not None and math.isfinite(v)}
 
@@ -127,7 +127,7 @@ TRACKERS = dict(tensorboard=TensorBoard, wandb=Wandb, trackio=Trackio)
 
 
 class Told:
-    """Tells the rows of a run's log to its tracker: tell(row), then finish(). A tracker that fails
+    """Tells a run's log to its tracker, a record a call, then finish(). A tracker that fails
     is told no more, in one line, and the run goes on."""
 
     def __init__(self, m, t):
@@ -146,11 +146,11 @@ class Told:
             why = console.one_line(error, 200) or type(error).__name__
             console.complain(f"{self.name} is told no more: {why}")
 
-    def __call__(self, row):
+    def __call__(self, record):
         def tell():
             if not self.tracker:  # not before the run's folder is its own
-                self.tracker = TRACKERS[self.name](self.folder, self.settings, row["step"])
-            self.tracker.log(metrics(row), row["step"])
+                self.tracker = TRACKERS[self.name](self.folder, self.settings, record["step"])
+            self.tracker.log(metrics(record), record["step"])
 
         self.attempt(tell)
 

@@ -79,9 +79,9 @@ def watch_attention(
 
     model = getattr(model, "module", model)  # out of DataParallel, whose replicas keep the hooks
     handles = []
-    for layer, block in enumerate(model.blocks):
-        hook = functools.partial(look, layer)
-        handles.append(block.attn.register_forward_pre_hook(hook))
+    for i, layer in enumerate(model.blocks):
+        hook = functools.partial(look, i)
+        handles.append(layer.attn.register_forward_pre_hook(hook))
     with hooked(handles):
         yield
 
@@ -168,10 +168,10 @@ def streams(model: variants.GPT, tokens: Any) -> list[torch.Tensor]:
     that loops keep (`loop_keeps`) are at each depth what the first loop has left."""
     depths = [model.embed(token_ids(tokens).to(model.head_weight.device))]
 
-    def keep(block, inputs, output):
+    def keep(layer, inputs, output):
         depths.append(output)
 
-    with hooked(block.register_forward_hook(keep) for block in model.blocks):
+    with hooked(layer.register_forward_hook(keep) for layer in model.blocks):
         exact_hidden(model, tokens)
     kept = slice(None), slice(model.config.loop_keeps)
     after_first_loop = depths[model.config.n_layers]
@@ -201,7 +201,7 @@ def skipped(model: variants.GPT, layer: int) -> Iterator[None]:
     n_layers = model.config.n_layers
     with loops_counted(model) as at:
 
-        def pass_on(block, inputs, output):
+        def pass_on(_, inputs, output):
             return inputs[0] if at["loop"] == layer // n_layers else None
 
         with model.blocks[layer % n_layers].register_forward_hook(pass_on):

@@ -123,9 +123,9 @@ def seeds_of(named: Any) -> Sequence[int]:
     return [named] if isinstance(named, int) else named
 
 
-def column(row: dict, path: str) -> Any:
-    """The value of a log's row in a column, whose path has dots where it leads into dicts."""
-    value = row
+def column(record: dict, path: str) -> Any:
+    """The value of a record of a log in a column, whose path has dots where it leads into dicts."""
+    value = record
     for name in path.split("."):
         value = value[name]
     return value
@@ -135,33 +135,35 @@ def value_at(run: dict, path: str, other: str, level: float) -> float:
     """The column `path` of a run's log where the column `other` is first as low as `level`, on a
     straight line between two evaluations; as the run ends, if it never is."""
     before = None
-    for row in run["log"]:
-        if column(row, other) <= level:
+    for record in run["log"]:
+        if column(record, other) <= level:
             break
-        before = row
-    if before is None or before is row:
-        return column(row, path)
-    falls = column(before, other) - column(row, other)
+        before = record
+    if before is None or before is record:
+        return column(record, path)
+    falls = column(before, other) - column(record, other)
     share = (column(before, other) - level) / falls
-    return column(before, path) + share * (column(row, path) - column(before, path))
+    return column(before, path) + share * (column(record, path) - column(before, path))
 
 
 def step_of(run: dict, path: str, enough: float) -> float:
     """The training step of the first evaluation with at least so much; infinite without one."""
-    return next((row["step"] for row in run["log"] if column(row, path) >= enough), math.inf)
+    return next(
+        (record["step"] for record in run["log"] if column(record, path) >= enough), math.inf
+    )
 
 
 def step_of_least(run: dict, path: str) -> int:
-    return min(run["log"], key=lambda row: column(row, path))["step"]
+    return min(run["log"], key=lambda record: column(record, path))["step"]
 
 
 def least(run: dict, path: str) -> float:
-    return min(column(row, path) for row in run["log"])
+    return min(column(record, path) for record in run["log"])
 
 
 def course(run: dict, path: str, first: int, last: int) -> list[float]:
     """A column's values at the evaluations from one step to another."""
-    return [column(row, path) for row in run["log"] if first <= row["step"] <= last]
+    return [column(record, path) for record in run["log"] if first <= record["step"] <= last]
 
 
 @functools.cache

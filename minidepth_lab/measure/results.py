@@ -59,7 +59,7 @@ METRICS = {  # of a run, as tables name them: heading, format
     "best_val_loss": ("best validation loss", ".3g"),
     "train_loss_eval": ("train loss, no dropout", ".3g"),
     "params_total": ("parameters", ",.0f"),
-    "params_blocks": ("in blocks", ",.0f"),
+    "params_layers": ("in layers", ",.0f"),
     "tokens_per_second": ("tokens per second", ",.0f"),
     "seconds": ("seconds", ".1f"),
 }
@@ -100,7 +100,7 @@ def settings_of(run_dir: console.Path) -> tuple[configs.ModelConfig, dict]:
 
 
 def read_log(run_dir: console.Path) -> list[dict]:
-    """The rows of a run's log.jsonl; ValueError says what is damaged, and in which line."""
+    """The records of a run's log.jsonl; ValueError says what is damaged, and in which line."""
     path = checkpoints.path_inside(run_dir, "log.jsonl")
     with console.one_line_errors(path, "is not the log of a run"):
         with open(console.regular_file(path), encoding="utf-8") as f:
@@ -128,8 +128,8 @@ def flat(model: configs.ModelConfig, train: dict, log: list[dict]) -> dict:
         row[f"params_{part}"] = n
     row.update(log[-1])
     row["lr"] = train["lr"]  # the setting, which the log's last rate has replaced
-    row["tokens_per_second"] = statistics.median(row["tokens_per_second"] for row in log)
-    losses = [row["val_loss"] for row in log if not math.isnan(row["val_loss"])]
+    row["tokens_per_second"] = statistics.median(record["tokens_per_second"] for record in log)
+    losses = [record["val_loss"] for record in log if not math.isnan(record["val_loss"])]
     row["best_val_loss"] = min(losses, default=math.nan)
     row["perplexity"] = math.exp(min(row["val_loss"], 700.0))  # beyond, floats end
     row["depth"] = model.n_layers * model.n_loops
@@ -150,9 +150,9 @@ def result(run_dir: console.Path) -> dict:
 def onset(run: dict, family: str, enough: float = 0.9) -> int | None:
     """The step of the first evaluation at which a result() answers `enough` of a family's held-out
     problems, as its log says; None if there is none."""
-    for row in run["log"]:
-        if row.get("accuracy_by_family", {}).get(family, 0) >= enough:
-            return row["step"]
+    for record in run["log"]:
+        if record.get("accuracy_by_family", {}).get(family, 0) >= enough:
+            return record["step"]
     return None
 
 
@@ -168,12 +168,13 @@ def grouped(runs: list[dict]) -> dict[tuple, list[dict]]:
 # ---------- stored experiments ----------
 
 
-def columns_of(rows: list[dict]) -> dict:
-    """The rows of a log, dicts, as {column: [a value for each row]}, None where a row has none. A
-    column of dicts, such as `accuracy_by`, becomes a dict of columns. rows_of() is the way back."""
+def columns_of(records: list[dict]) -> dict:
+    """The records of a log as {column: [a value for each record]}, None where one has none. A
+    column of dicts, such as `accuracy_by`, becomes a dict of columns; records_of() is the way back.
+    """
     columns = {}
-    for name in dict.fromkeys(name for row in rows for name in row):
-        values = [row.get(name) for row in rows]
+    for name in dict.fromkeys(name for record in records for name in record):
+        values = [record.get(name) for record in records]
         given = [value for value in values if value is not None]
         if given and all(isinstance(value, dict) and value for value in given):
             columns[name] = columns_of([value or {} for value in values])
@@ -182,19 +183,19 @@ def columns_of(rows: list[dict]) -> dict:
     return columns
 
 
-def rows_of(columns: dict) -> list[dict]:
-    """{column: [a value for each row]} as rows, dicts, without the values that are None."""
-    rows = []
+def records_of(columns: dict) -> list[dict]:
+    """{column: [a value for each record]} as records, dicts, without the values that are None."""
+    records = []
     for name, values in columns.items():
         if isinstance(values, dict):
-            values = [row or None for row in rows_of(values)]
-        rows = rows or [{} for _ in values]
-        for row, value in zip(rows, values, strict=True):
+            values = [record or None for record in records_of(values)]
+        records = records or [{} for _ in values]
+        for record, value in zip(records, values, strict=True):
             if value is not None:
-                row[name] = value
+                record[name] = value
             elif name in checkpoints.LOSSES:
-                row[name] = math.nan
-    return rows
+                record[name] = math.nan
+    return records
 
 
 def experiments() -> list[str]:
@@ -219,7 +220,7 @@ def runs(name: str, **wanted: Any) -> list[dict]:
     rows = []
     for line in lines_of(name):
         model, train = settings_from(line)
-        row = flat(model, train, rows_of(line["log"]))
+        row = flat(model, train, records_of(line["log"]))
         row.update(id=line["id"], experiment=name, hardware=line["device"])
         row.update({key: line[key] for key in ("date", "command", "versions", "commit")})
         threads = re.search(r"(\d+) threads", line["device"])

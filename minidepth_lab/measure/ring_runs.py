@@ -38,7 +38,10 @@ def in_writing():
 
 def course(run, k):
     """{training step: accuracy at k hops} at each evaluation of a results.result()."""
-    return {row["step"]: row["accuracy_by"]["lengths"][str(k)]["accuracy"] for row in run["log"]}
+    return {
+        record["step"]: record["accuracy_by"]["lengths"][str(k)]["accuracy"]
+        for record in run["log"]
+    }
 
 
 def onset(run, k):

@@ -60,21 +60,21 @@ def maps_of(model: Any, kept: torch.Tensor, embedded: torch.Tensor, others: int)
     """What the kept tokens, kept and embedded (B, n, C), are to those others, of every layer: the
     same in each loop from the second on, since they see no other token."""
     x, maps = start_of(model.config, kept, embedded), []
-    for i, block in enumerate(model.blocks):
-        maps.append(Map(*block.attn.project(block.norm1(x))[1:], others))
+    for i, layer in enumerate(model.blocks):
+        maps.append(Map(*layer.attn.project(layer.norm1(x))[1:], others))
         if i + 1 < len(model.blocks):
-            x = block(x)
+            x = layer(x)
     return maps
 
 
-def look(block: md.Layer, x: torch.Tensor, its_map: Map, hidden: torch.Tensor) -> torch.Tensor:
+def look(layer: md.Layer, x: torch.Tensor, its_map: Map, hidden: torch.Tensor) -> torch.Tensor:
     """A layer of the other tokens alone, x (B, T, C), which look at those that are kept and,
     causally, at one another: hidden (T, n + T) is -inf where not → (B, T, C)"""
-    q, k, v = block.attn.project(block.norm1(x), its_map.n)
+    q, k, v = layer.attn.project(layer.norm1(x), its_map.n)
     k, v = its_map.before(k, v)
-    y = F.scaled_dot_product_attention(q, k, v, hidden, scale=block.attn.scale)
-    x = x + block.attn.out(y.transpose(1, 2).flatten(2))
-    return x + block.mlp(block.norm2(x)) if block.has_mlp else x
+    y = F.scaled_dot_product_attention(q, k, v, hidden, scale=layer.attn.scale)
+    x = x + layer.attn.out(y.transpose(1, 2).flatten(2))
+    return x + layer.mlp(layer.norm2(x)) if layer.has_mlp else x
 
 
 def run_loops(model: Any, tokens: torch.Tensor, loops: int) -> Iterator[torch.Tensor]:
@@ -103,8 +103,8 @@ def questions_alone(model: Any, tokens: torch.Tensor, loops: int) -> Iterator[to
     n, T = c.loop_keeps, tokens.size(1)
     embedded = model.embed(tokens)
     x = start_of(c, embedded, embedded)
-    for block in model.blocks:
-        x = block(x)
+    for layer in model.blocks:
+        x = layer(x)
     yield x
     maps = maps_of(model, x[:, :n], embedded[:, :n], T - n)
     x, embedded = x[:, n:], embedded[:, n:]
@@ -112,6 +112,6 @@ def questions_alone(model: Any, tokens: torch.Tensor, loops: int) -> Iterator[to
     hidden = x.new_full((T - n, T), -math.inf).triu(n + 1)
     for _ in range(loops - 1):
         x = start_of(c, x, embedded)
-        for block, its_map in zip(model.blocks, maps):
-            x = look(block, x, its_map, hidden)
+        for layer, its_map in zip(model.blocks, maps):
+            x = look(layer, x, its_map, hidden)
         yield x

@@ -80,11 +80,11 @@ def step_memory(m, t, half=False, gpus=1, device="cuda"):
     gradients = 4 * n["total"] / shares
     copies = 0.0
     if t.fsdp and gpus > 1:  # whole where they are computed with: all but the layers, and two
-        copies += 4 * (n["total"] - n["blocks"] + 2 * n["blocks"] / m.n_layers)
+        copies += 4 * (n["total"] - n["layers"] + 2 * n["layers"] / m.n_layers)
     elif gpus > 1:  # DistributedDataParallel has gradients of its own to send
         copies += gradients
     if half:  # autocast's, which it keeps to the end of the forward pass, and the head's
-        copies += 2 * (n["blocks"] + head)
+        copies += 2 * (n["layers"] + head)
     rows = fast.rows_at_once(tokens, max(1, m.vocab_size), half, device == "cpu")
     few = min(rows, fast.SOFTMAX_ROWS) if device == "cpu" else rows  # that are in float32 at a time
     logits = 4 * rows * m.vocab_size

@@ -183,7 +183,7 @@ def parameters(config: md.ModelConfig) -> dict[str, int]:
         layer += 4 * C + (c.d_ff + C if c.d_ff else 0)
     n = dict(embedding=c.vocab_size * C)
     n["position"] = c.block_size * C if getattr(c, "position", "learned") == "learned" else 0
-    n["blocks"] = c.n_layers * layer  # however often they are looped
+    n["layers"] = c.n_layers * layer  # however often they are looped
     n["head"] = 0 if c.tie_weights else c.vocab_size * C
     n["final_norm"] = 2 * C
     return dict(total=sum(n.values()), **n)

@@ -40,7 +40,7 @@ def draw_logs(logs, path, train=True):
     the accuracy of those whose every evaluation measured one, beside both losses by family."""
     measured = {}
     for number, (name, log) in enumerate(logs.items()):
-        if all(row.get("accuracy") is not None for row in log):
+        if all(record.get("accuracy") is not None for record in log):
             measured[name] = (log, f"C{number}")
     panels = 2 if measured else 1
     kind, shares = last_by_number(next(iter(logs.values())))
@@ -57,7 +57,10 @@ def draw_logs(logs, path, train=True):
                 draw_by_number(drawn[0, 2], kind, shares)
             return
         for name, (log, color) in measured.items():
-            steps, shares = [row["step"] for row in log], [row["accuracy"] for row in log]
+            steps, shares = (
+                [record["step"] for record in log],
+                [record["accuracy"] for record in log],
+            )
             axes.plot(steps, shares, "o-", color=color, label=name, markersize=3)
         axes.legend(fontsize="small")
         label_accuracy(axes)
@@ -67,9 +70,9 @@ def draw_losses(axes, logs, train=True):
     """Train and validation loss of {name: log}, or the validation loss alone."""
     kinds = (("train_loss", "train, one batch", "o-"), ("val_loss", "validation", "s-"))
     for name, log in logs.items():
-        steps = [row["step"] for row in log]
+        steps = [record["step"] for record in log]
         for key, what, style in kinds if train else kinds[1:]:
-            losses = [row[key] for row in log]
+            losses = [record[key] for record in log]
             axes.plot(steps, losses, style, label=f"{name}: {what}", markersize=3)
     axes.set(xlabel="optimizer step", ylabel="loss (nats per token)")
     if axes.dataLim.ymax > 0:  # most of the fall is in the first steps, most of the story later
@@ -93,12 +96,12 @@ def plain_numbers():
 
 def draw_accuracy(axes, log):
     """The share answered at each evaluation, of each family of problems and of all."""
-    steps = [row["step"] for row in log]
-    axes.plot(steps, [row["accuracy"] for row in log], "k-", label="all")
-    if all("accuracy_by_family" in row for row in log):
-        asked = set.intersection(*({*row["accuracy_by_family"]} for row in log))
+    steps = [record["step"] for record in log]
+    axes.plot(steps, [record["accuracy"] for record in log], "k-", label="all")
+    if all("accuracy_by_family" in record for record in log):
+        asked = set.intersection(*({*record["accuracy_by_family"]} for record in log))
         for family in sorted(asked):
-            shares = [row["accuracy_by_family"][family] for row in log]
+            shares = [record["accuracy_by_family"][family] for record in log]
             axes.plot(steps, shares, "o-", label=family, markersize=3)
     guess = log[-1].get("guess")
     if guess is not None:

@@ -179,7 +179,11 @@ def figure(made: Any) -> Any:
 def draw_curves(made: Any, runs: list[dict], path: console.Path) -> None:
     """Score by step of every reported run, a panel for each budget."""
     budgets = list(dict.fromkeys(run["budget"] for run in runs))
-    key = "accuracy" if all("accuracy" in row for run in runs for row in run["log"]) else "val_loss"
+    key = (
+        "accuracy"
+        if all("accuracy" in record for run in runs for record in run["log"])
+        else "val_loss"
+    )
     names, size = names_of(made), (4 * len(budgets) + 1, 3.6)
     with figures.drawing(path, 1, len(budgets), size, squeeze=False, sharey=True) as (_, axes):
         for panel, budget in zip(axes[0], budgets):
@@ -193,8 +197,10 @@ def draw_curves(made: Any, runs: list[dict], path: console.Path) -> None:
                 )
                 label = None if arm in named else names[arm]
                 named.add(arm)
-                steps = [row["step"] for row in run["log"]]
-                panel.plot(steps, [row[key] for row in run["log"]], color=color, lw=1, label=label)
+                steps = [record["step"] for record in run["log"]]
+                panel.plot(
+                    steps, [record[key] for record in run["log"]], color=color, lw=1, label=label
+                )
             panel.set_title(f"equal {budget}", fontsize="medium")
             panel.set_xlabel("step")
             if key == "val_loss":  # most of it is gone after the first steps
@@ -308,7 +314,7 @@ def whole_page(made: Any, kept: dict, runs: list[dict], paste: str) -> str:
             low, high = each["low"], each["high"]
             held = "" if low is None else f"{low:.3f} to {high:.3f}"
             n = plan.parameters[arm]
-            row = [names[arm], f"equal {budget}", plan.steps[arm][budget], f"{n['blocks']:,}"]
+            row = [names[arm], f"equal {budget}", plan.steps[arm][budget], f"{n['layers']:,}"]
             arms.append([*row, len(each["scores"]), f"{each['mean']:.3f}", held])
     gaps = [
         [

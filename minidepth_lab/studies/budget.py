@@ -131,9 +131,9 @@ def seconds(name, step):
 
 
 def milliseconds(runs):
-    """That a training step of one model took, the median of all rows in its runs' logs."""
+    """That a training step of one model took, the median of all records in its runs' logs."""
     at_once = runs[0]["batch_size"] * runs[0]["grad_accum"] * runs[0]["block_size"]
-    speeds = [row["tokens_per_second"] for run in runs for row in run["log"]]
+    speeds = [record["tokens_per_second"] for run in runs for record in run["log"]]
     return 1000 * at_once / statistics.median(speeds)
 
 
@@ -176,7 +176,7 @@ def draw_model(axes, name, group, family):
     x = [seconds(name, row["step"]) for row in group[0]["log"]]
     lines = []
     for run in group:
-        lines.append([row["accuracy_by_family"][family] for row in run["log"]])
+        lines.append([record["accuracy_by_family"][family] for record in run["log"]])
         axes.plot(x, lines[-1], color=color, linewidth=0.5, alpha=0.4)
     median = [statistics.median(values) for values in zip(*lines)]
     axes.plot(x, median, color=color, linewidth=2, label=name)

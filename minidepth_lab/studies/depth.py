@@ -64,7 +64,7 @@ def words_known(m, t):
 
 def matched_width(preset, settings, n_layers, part="total"):
     """{d_model, d_ff} with which the settings have as many parameters as n_layers layers, in
-    `total` or in `blocks`; prints both counts."""
+    `total` or in `layers`; prints both counts."""
     if n_layers < 1:
         raise ValueError(f"--match_params {n_layers} does not work; give a number of layers")
     m, t = registry.configs(preset, **settings)
@@ -80,9 +80,9 @@ def matched_width(preset, settings, n_layers, part="total"):
     wide = width_matched(m, deep[part], part)
     n = variants.parameters(wide)
     print(
-        f"{n_layers} layers have {deep['total']:,} parameters, {deep['blocks']:,} in blocks; "
+        f"{n_layers} layers have {deep['total']:,} parameters, {deep['layers']:,} in layers; "
         f"{m.n_layers} with d_model {wide.d_model} and d_ff {wide.d_ff} {n['total']:,}, "
-        f"{n['blocks']:,}"
+        f"{n['layers']:,}"
     )
     return dict(d_model=wide.d_model, d_ff=wide.d_ff)
 

@@ -129,9 +129,11 @@ def draw_both_losses(axes, model, runs):
     """Training loss, dotted, and validation loss of each run of a model by optimizer step."""
     color = figures.color_of(model)
     for run in runs:
-        steps = [row["step"] for row in run["log"]]
+        steps = [record["step"] for record in run["log"]]
         for key, style in (("train_loss_eval", ":"), ("val_loss", "-")):
-            axes.plot(steps, [row[key] for row in run["log"]], style, color=color, linewidth=1)
+            axes.plot(
+                steps, [record[key] for record in run["log"]], style, color=color, linewidth=1
+            )
     last = runs[0]["log"][-1]
     for key, what in (("val_loss", "new text"), ("train_loss_eval", "training text")):
         figures.name_end(axes, last["step"], last[key], f"{what}, {model}", color)
@@ -176,6 +178,6 @@ def draw_fit(axes, model, runs):
     """Validation loss of each run of a model by its training loss, with a dot at its end."""
     color = figures.color_of(model)
     for run in runs:
-        x, y = zip(*((row["train_loss_eval"], row["val_loss"]) for row in run["log"]))
+        x, y = zip(*((record["train_loss_eval"], record["val_loss"]) for record in run["log"]))
         axes.plot(x, y, color=color, linewidth=1)
         axes.plot(x[-1], y[-1], "o", color=color)

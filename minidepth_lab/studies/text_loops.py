@@ -123,9 +123,9 @@ def text_kept(model, after):
     read with so many loops, and only its last token were looped on, for every token at once. For
     one pass over the loops. See pairs_kept() of tasks/walk.py."""
     with contextlib.ExitStack() as stack:
-        for block in model.blocks:
-            forward = with_kept_keys(block.attn, after + 1)
-            stack.enter_context(inspect.replaced(block.attn, "forward", forward))
+        for layer in model.blocks:
+            forward = with_kept_keys(layer.attn, after + 1)
+            stack.enter_context(inspect.replaced(layer.attn, "forward", forward))
         yield
 
 

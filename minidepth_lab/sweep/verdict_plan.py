@@ -106,7 +106,7 @@ def arms_of(request: Request, data: md.Data) -> dict[str, dict]:
     one = base | dict(n_layers=1, n_loops=1)
     m, _ = registry.configs(request.preset, **one)
     stacked = dataclasses.replace(m, n_layers=deep, n_heads=m.heads[0])
-    wide = as_wide(m, variants.parameters(stacked)["blocks"])
+    wide = as_wide(m, variants.parameters(stacked)["layers"])
     arms = {
         "one": one,
         "deep": one | dict(n_layers=deep),
@@ -130,11 +130,11 @@ def as_wide(m: configs.ModelConfig, wanted: int) -> configs.ModelConfig:
         return dataclasses.replace(m, d_model=n * unit, d_ff=d_ff)
 
     n = max(1, m.d_model // unit)
-    while variants.parameters(at(n))["blocks"] < wanted:
+    while variants.parameters(at(n))["layers"] < wanted:
         n += 1
     return min(
         (at(max(1, n - 1)), at(n)),
-        key=lambda wide: abs(variants.parameters(wide)["blocks"] - wanted),
+        key=lambda wide: abs(variants.parameters(wide)["layers"] - wanted),
     )
 
 
@@ -199,7 +199,7 @@ class Plan:
     seeds: int  # most of them
     rates: dict  # {arm: learning rate}, once chosen
     tried: dict  # {arm: {rate: {seed: score}}}
-    parameters: dict  # {arm: {total, blocks}}
+    parameters: dict  # {arm: {total, layers}}
     notes: list
     rows: dict  # {train, tune, test: file} of rows that were split here
     spent: float = 0.0  # seconds, of all sessions
@@ -288,7 +288,7 @@ def measured(request: Request, data: md.Data) -> dict:
         m, t = running.complete_configs(m, t, data)
         memory.check_enough(m, t)
         taken[arm], wall[arm] = step_seconds(m, t, data, request.jobs)
-        counted[arm] = {name: variants.parameters(m)[name] for name in ("total", "blocks")}
+        counted[arm] = {name: variants.parameters(m)[name] for name in ("total", "layers")}
     slower = max(1.0, *(wall[arm] / taken[arm] for arm in arms))
     return dict(arms=arms, step_seconds=taken, slower=slower, parameters=counted)
 
@@ -374,7 +374,7 @@ def facts(plan: Plan) -> str:
     for arm, steps in plan.steps.items():
         n = plan.parameters[arm]
         lines.append(
-            f"  {names[arm]}: {n['blocks']:,} parameters in its layers, {steps['steps']} steps, "
+            f"  {names[arm]}: {n['layers']:,} parameters in its layers, {steps['steps']} steps, "
             f"{steps['time']} at equal time, {1000 * plan.step_seconds[arm]:.1f} ms a step"
         )
     biggest = 0

@@ -386,7 +386,7 @@ def test_parameters_are_counted_as_the_model_has_them(changes):
     with torch.device("meta"):
         gpt = variants.GPT(config)
     counted = variants.parameters(config)
-    parts = dict(embedding="token_embedding", position="position_embedding", blocks="blocks",
+    parts = dict(embedding="token_embedding", position="position_embedding", layers="blocks",
                  head="head", final_norm="norm")  # fmt: skip
     for part, name in parts.items():
         is_part = [p.numel() for key, p in gpt.named_parameters() if key.split(".")[0] == name]

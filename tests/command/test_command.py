@@ -104,7 +104,7 @@ def test_ctrl_c_saves_and_the_run_goes_on(tmp_path, capsys):
     code, _, err = call(advice[2].removeprefix("train.py ") + " --device cpu", capsys)
     assert code == 0, err  # wherever it began
     log = [json.loads(line) for line in open(tmp_path / "cut" / "log.jsonl")]
-    assert [row["step"] for row in log] == [1, 20, 40, 60, 80]
+    assert [record["step"] for record in log] == [1, 20, 40, 60, 80]
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_how_a_run_is_measured_and_computed_does_not_change_its_weights(trained,
 
 def test_what_is_measured_is_what_was_asked_for(trained):
     log = trained()[1]
-    assert [row["step"] for row in log] == [1, 2, 4]
+    assert [record["step"] for record in log] == [1, 2, 4]
     assert [row["step"] for row in trained(eval_every=3)[1]] == [1, 3, 4]
     fewer = trained(eval_blocks=2)[1]
     assert all(a["val_loss"] != b["val_loss"] for a, b in zip(log, fewer))

@@ -119,7 +119,7 @@ def test_a_looped_layer_is_that_many_layers_with_its_weights(model):
     stacked.load_state_dict(weights)
     x = tokens(looped)
     torch.testing.assert_close(looped(x), stacked.eval()(x))
-    assert looped.num_params()["blocks"] * 3 == stacked.num_params()["blocks"]
+    assert looped.num_params()["layers"] * 3 == stacked.num_params()["layers"]
 
 
 def test_heads_may_differ_by_layer(model):
@@ -403,7 +403,7 @@ def test_pytorchs_weights_have_the_spread_that_its_modules_give_them():
         variants.parameters(plain.config)["total"]
         - variants.parameters(configs.make("report")[0])["total"]
     )
-    assert variants.parameters(m)["blocks"] == 12 * C**2 + 4 * C + 5 * C + m.d_ff and extra < 0
+    assert variants.parameters(m)["layers"] == 12 * C**2 + 4 * C + 5 * C + m.d_ff and extra < 0
 
 
 @pytest.mark.parametrize(

@@ -153,14 +153,16 @@ def test_a_stop_asked_of_one_process_stops_both_after_the_same_step(two):
     assert [row["step"] for row in log_of(folder / "two" / "stopped")] == [1, 2]
     with ranks.replaced(make_optimizer=ranks.sgd):
         run = running.train(m, t, resume=True)
-    assert [row["step"] for row in run.log] == [1, 2, 3]
-    assert [row["val_loss"] for row in run.log[:2]] == [row["val_loss"] for row in whole[:2]]
+    assert [record["step"] for record in run.log] == [1, 2, 3]
+    assert [record["val_loss"] for record in run.log[:2]] == [
+        record["val_loss"] for record in whole[:2]
+    ]
 
 
 def test_two_processes_end_early_together(two):
     folder = two[0] / "two" / "early"
     log = log_of(folder)
-    assert [row["step"] for row in log] == [1, 2] and log[-1]["ended_early"]
+    assert [record["step"] for record in log] == [1, 2] and log[-1]["ended_early"]
     assert checkpoints.describe_weights(str(folder)).count("of step 1,") == 1
 
 

@@ -134,7 +134,7 @@ def test_an_infinite_gradient_skips_the_step(model, train_on, precision, scale):
     gpt.norm.weight.register_hook(infinite_at_first)
     gpt.register_forward_pre_hook(look)  # in each step, and when it is evaluated
     run = train_on(gpt, tokens, targets, lr=0.1, steps=2, precision=precision)
-    assert [row["skipped_steps"] for row in run.log] == [1, 1]
+    assert [record["skipped_steps"] for record in run.log] == [1, 1]
     assert all(torch.equal(a, b) for a, b in zip(before, after[1]))
     assert not all(torch.equal(a, b) for a, b in zip(before, after[-1]))
     state = torch.load(os.path.join(run.dir, "state.pt"), weights_only=True)
@@ -263,16 +263,16 @@ def test_the_folder_of_a_run(finished):
     assert set(config["versions"]) == {"python", "torch", "transformers"}
     with open(os.path.join(finished, "log.jsonl")) as f:
         log = [json.loads(line) for line in f]
-    assert [row["step"] for row in log] == [1, 5, 10, 12]
+    assert [record["step"] for record in log] == [1, 5, 10, 12]
     keys = "step epoch lr train_loss grad_norm val_loss seconds tokens_per_second".split()
     keys.append("skipped_steps")
-    assert all(set(keys) <= set(row) for row in log)
+    assert all(set(keys) <= set(record) for record in log)
     assert 0 <= log[-1]["accuracy"] <= 1 and log[-1]["train_loss_eval"] > 0
     assert log[0]["lr"] == 0 and log[-1]["seconds"] > log[0]["seconds"]
     assert not [name for name in os.listdir(finished) if name.endswith(".tmp")]
     table = pandas.read_json(os.path.join(finished, "log.jsonl"), lines=True)  # every number
     for name in keys:
-        assert table[name].tolist() == pytest.approx([row[name] for row in log], rel=1e-9)
+        assert table[name].tolist() == pytest.approx([record[name] for record in log], rel=1e-9)
 
 
 def test_the_speed_is_that_of_the_steps_since_the_row_before(tiny, data, monkeypatch):
@@ -290,8 +290,13 @@ def test_the_speed_is_that_of_the_steps_since_the_row_before(tiny, data, monkeyp
     monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
     log = running.train(*tiny(grad_accum=2, eval_problems=0, watch_problems=0), data=data).log
     tokens = 2 * 4 * 80  # of a step, of which one takes a second
-    assert [row["step"] for row in log] == [1, 5, 10, 12]
-    assert [row["tokens_per_second"] for row in log] == [tokens, tokens, 2 * tokens, 2 * tokens]
+    assert [record["step"] for record in log] == [1, 5, 10, 12]
+    assert [record["tokens_per_second"] for record in log] == [
+        tokens,
+        tokens,
+        2 * tokens,
+        2 * tokens,
+    ]
 
 
 def test_a_figures_origin_is_known(monkeypatch):
@@ -308,7 +313,7 @@ def test_epochs_count_passes_over_the_data(tiny, jsonl):
     path = jsonl([dict(text=f"row {i} of some text") for i in range(30)])
     changes = dict(data=(path,), packing="pad", batch_size=8, steps=9, warmup_steps=1, eval_every=1)
     log = running.train(*tiny(**changes, loss_on="all", val_fraction=0.2)).log
-    assert [row["epoch"] for row in log] == [1, 1, 1, 2, 2, 2, 3, 3, 3]  # 24 rows, 8 a step
+    assert [record["epoch"] for record in log] == [1, 1, 1, 2, 2, 2, 3, 3, 3]  # 24 rows, 8 a step
 
 
 def test_padding_rows_of_the_vocabulary_stay_unsampled_after_loading(tiny, data):
@@ -403,8 +408,10 @@ def test_the_last_evaluation_tells_accuracy_by_kind_of_problem(finished, tiny):
 
 def test_every_evaluation_asks_the_first_problems(tiny, data):
     log = running.train(*tiny(watch_problems=9, eval_problems=20), data=data).log
-    assert [len(row["answers"]) for row in log] == [9, 9, 9, 20]
-    assert all(row["accuracy"] == sum(row["answers"]) / len(row["answers"]) for row in log)
+    assert [len(record["answers"]) for record in log] == [9, 9, 9, 20]
+    assert all(
+        record["accuracy"] == sum(record["answers"]) / len(record["answers"]) for record in log
+    )
     silent = running.train(*tiny(name="silent", watch_problems=0, eval_problems=20), data=data).log
     assert ["accuracy" in row for row in silent] == [False, False, False, True]
 
@@ -460,7 +467,7 @@ def test_skipped_steps_must_follow_one_another_to_end_a_run(tiny, data, monkeypa
     clip = lambda *a: (real(*a), infinite)[next(skips)]  # noqa: E731
     monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", clip)
     log = running.train(*tiny(steps=75, eval_every=25), data=data).log
-    assert [row["skipped_steps"] for row in log] == [1, 24, 48, 72]
+    assert [record["skipped_steps"] for record in log] == [1, 24, 48, 72]
 
 
 @pytest.mark.parametrize("preset", ["laptop", "report"])
@@ -552,7 +559,9 @@ def test_a_quiet_training_prints_nothing_and_leaves_nothing(tiny, data, capfd):
     with contextlib.redirect_stderr(terminal):
         run = running.train(*tiny(), data, quiet=True)
     assert capfd.readouterr() == ("", "") and terminal.getvalue() == ""
-    assert [row["train_loss"] for row in run.log] == [row["train_loss"] for row in loud.log]
+    assert [record["train_loss"] for record in run.log] == [
+        record["train_loss"] for record in loud.log
+    ]
     folder = run.dir
     assert folder != loud.dir and checkpoints.load(folder)[0].config == run.model.config
     del run

@@ -39,7 +39,7 @@ POSIX, LONG = os.name == "posix", "LONG" in os.environ
 
 
 def timeless(log):
-    return [{key: value for key, value in row.items() if key not in TIMES} for row in log]
+    return [{key: value for key, value in record.items() if key not in TIMES} for record in log]
 
 
 @pytest.fixture(scope="module")

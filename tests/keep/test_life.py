@@ -29,7 +29,10 @@ def settings(tmp_path, name, **changes):
 
 
 def losses(run):
-    return [(row["step"], row["lr"], row["train_loss"], row["val_loss"]) for row in run.log]
+    return [
+        (record["step"], record["lr"], record["train_loss"], record["val_loss"])
+        for record in run.log
+    ]
 
 
 # ---------- longer ----------
@@ -206,7 +209,7 @@ WORSE = dict(steps=12, lr=0.3, lr_floor=1.0, warmup_steps=0, keep="best")  # it 
 
 def test_the_best_weights_are_kept_and_loaded(data, tmp_path, capsys):
     run = running.train(*settings(tmp_path, "run", **WORSE), data)
-    best = min(run.log, key=lambda row: row["val_loss"])
+    best = min(run.log, key=lambda record: record["val_loss"])
     assert 1 <= best["step"] < 12
     count = []
     stopped = settings(tmp_path, "part", **WORSE | dict(keep="last"))
@@ -251,7 +254,7 @@ def test_the_best_weights_are_kept_if_the_tokenizer_is_gone(data, tmp_path):
 
 def test_evaluations_without_a_better_one_end_a_run(data, tmp_path, capsys):
     run = running.train(*settings(tmp_path, "run", steps=40, lr=0.0, stop_after=3), data)
-    assert [row["step"] for row in run.log] == [1, 2, 4, 6]
+    assert [record["step"] for record in run.log] == [1, 2, 4, 6]
     assert run.finished and run.log[-1]["ended_early"] and "train_loss_eval" in run.log[-1]
     row = results.result(run.dir)  # a finished run
     assert row["step"] == 6 and row["steps"] == 40
@@ -287,7 +290,7 @@ def test_after_an_early_end_a_run_that_goes_on_can_be_stopped_and_go_on_again(da
     assert not checkpoints.is_over(part.log, 12)
     run = running.train(*on, data, resume=True)
     assert run.finished and run.log[-1]["step"] == 12
-    assert not any("ended_early" in row for row in run.log)
+    assert not any("ended_early" in record for record in run.log)
 
 
 def test_a_run_that_began_with_weights_goes_on_without_them(data, tmp_path):

@@ -31,7 +31,7 @@ def test_tensorboard_reads_what_a_run_has_told_it(tmp_path, capsys):
     log = log_of(folder)
     for name, key in (("val/loss", "val_loss"), ("lr", "lr"), ("accuracy/all", "accuracy")):
         told = [(event.step, event.value) for event in read.Scalars(name)]
-        assert told == [(row["step"], pytest.approx(row[key], rel=1e-6)) for row in log]
+        assert told == [(record["step"], pytest.approx(record[key], rel=1e-6)) for record in log]
     perplexity = read.Scalars("val/perplexity")[0].value
     assert perplexity == pytest.approx(math.exp(log[0]["val_loss"]), rel=1e-5)
     plugin = read.SummaryMetadata("_hparams_/session_start_info").plugin_data.content
@@ -71,9 +71,9 @@ def test_a_tracker_is_told_each_evaluation_and_the_settings(name, tmp_path, caps
     code, _, err = call(f"{LINE} --out_dir {tmp_path} --name run --report_to {name}", capsys)
     assert code == 0, err
     log = log_of(tmp_path / "run")
-    assert [step for step, _ in fake.told] == [row["step"] for row in log] == [1, 3, 6]
+    assert [step for step, _ in fake.told] == [record["step"] for record in log] == [1, 3, 6]
     assert all(set(values) == NAMES for _, values in fake.told) and fake.finished == 1
-    assert [values["val/loss"] for _, values in fake.told] == [row["val_loss"] for row in log]
+    assert [values["val/loss"] for _, values in fake.told] == [record["val_loss"] for record in log]
     (begun,) = fake.begun
     assert begun["name"] == "run" and begun["config"]["n_layers"] == 1
     assert begun["project"] == "minidepth" and begun["resume"] == "allow"

@@ -87,10 +87,12 @@ def test_a_log_becomes_columns_and_is_the_same_again():
     columns = results.columns_of(log)
     assert columns["step"] == [1, 2, 3] and columns["answers"] == [None, None, "0110"]
     assert columns["by"]["k"]["2"]["accuracy"] == [None, 0.25, None]
-    again = results.rows_of(json.loads(json.dumps(columns)))
+    again = results.records_of(json.loads(json.dumps(columns)))
     assert again == log and isinstance(again[2]["loss"], int)
     lost = dict(step=[1, 2], val_loss=[None, 0.5], accuracy=[None, 0.25])
-    first, second = results.rows_of(lost)  # a loss of null was no number, any other was not there
+    first, second = results.records_of(
+        lost
+    )  # a loss of null was no number, any other was not there
     assert math.isnan(first.pop("val_loss")) and first == dict(step=1)
     assert second == dict(step=2, val_loss=0.5, accuracy=0.25)
 
@@ -135,7 +137,7 @@ def test_a_published_run_is_read_as_its_folder_is(finished, shelf, tmp_path):
     for folder, run in zip(folders, results.runs("new"), strict=True):
         own = results.result(folder)
         assert own == {key: run[key] for key in own} and run["id"] == folder.name
-        assert results.rows_of(results.lines_of("new")[0]["log"]) == results.read_log(folder)
+        assert results.records_of(results.lines_of("new")[0]["log"]) == results.read_log(folder)
     third = copy_of(finished, tmp_path, "run-9", 9)
     results.publish([third], "new")
     assert [run["seed"] for run in results.runs("new")] == [7, 8, 9]
@@ -257,7 +259,7 @@ def test_a_result_has_the_settings_the_last_evaluation_and_what_follows_from_bot
     assert row["tokens_per_second"] == (speeds[middle] + speeds[~middle]) / 2
     assert row["params_total"] == variants.GPT(m).num_params()["total"]
     assert (
-        sum(row[f"params_{part}"] for part in ("embedding", "position", "blocks"))
+        sum(row[f"params_{part}"] for part in ("embedding", "position", "layers"))
         < (row["params_total"])
     )
 

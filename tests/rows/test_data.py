@@ -397,7 +397,7 @@ def test_the_loss_of_each_source_is_logged(tiny, jsonl):
     m, t = tiny(data=("embedded", path), **settings)
     run = running.train(m, t, load_data(t, m.block_size))
     data, path = load_data(t, m.block_size), console.without_home(path)
-    assert len(run.log) > 2 and {tuple(row["val_loss_by_source"]) for row in run.log} == {
+    assert len(run.log) > 2 and {tuple(record["val_loss_by_source"]) for record in run.log} == {
         ("embedded", path)
     }
     for name, part in data.val_by_source.items():

@@ -134,10 +134,10 @@ FIGURES = {
     "the report's": lambda folder: curve.draw_run(
         folder, log("train_loss", "val_loss"), 12, ("wop/XXXXXL-chain-of-thought",)),
     "curve with answers": lambda folder: curve.draw_run(folder, [
-        row | FAMILIES | dict(guess=0.2, accuracy_by=dict(hops={n: dict(accuracy=share(n))
-        for n in (1, 50)})) for row in log("train_loss", "val_loss")], 2, ("a",)),
+        record | FAMILIES | dict(guess=0.2, accuracy_by=dict(hops={n: dict(accuracy=share(n))
+        for n in (1, 50)})) for record in log("train_loss", "val_loss")], 2, ("a",)),
     "curves": lambda folder: curve.draw_logs(
-        {name: [row | FAMILIES for row in log("train_loss", "val_loss")] for name in "ab"},
+        {name: [record | FAMILIES for record in log("train_loss", "val_loss")] for name in "ab"},
         f"{folder}/a.png", train=False),
 }  # fmt: skip
 

@@ -56,8 +56,8 @@ def test_the_twelve_layers_are_the_readme_s_run():
     (ours,) = results.runs("ask", n_layers=12)
     (first,) = results.runs("first-run", n_layers=12, seed=0)
     keys = ("step", "train_loss", "val_loss", "answers")
-    assert [[row[key] for key in keys] for row in ours["log"]] == [
-        [row[key] for key in keys] for row in first["log"]
+    assert [[record[key] for key in keys] for record in ours["log"]] == [
+        [record[key] for key in keys] for record in first["log"]
     ]
 
 

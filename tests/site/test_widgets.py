@@ -73,7 +73,9 @@ def runs(tmp_path_factory):
 def test_watching_changes_nothing(runs, tmp_path):
     t = dataclasses.replace(checkpoints.read_config(runs[0].dir)[1], out_dir=str(tmp_path))
     plain = running.train(runs[0].model.config, t, registry.data_of(t))
-    assert [row["train_loss"] for row in plain.log] == [row["train_loss"] for row in runs[0].log]
+    assert [record["train_loss"] for record in plain.log] == [
+        record["train_loss"] for record in runs[0].log
+    ]
 
 
 def test_a_story_is_what_the_model_did(runs):
@@ -160,9 +162,9 @@ def test_the_sliders_count_as_the_library_does(tab, docs):
         sizes = dict(n_layers=i + 1, d_model=C, d_ff=4 * C, vocab_size=words[vocabulary])
         counted = variants.parameters(dataclasses.replace(report, **sizes, tie_weights=tied))
         (said,) = tab.texts("p[aria-live]")
-        assert f"Yours has {counted['total']:,} parameters. {counted['blocks']:,} of them" in said
+        assert f"Yours has {counted['total']:,} parameters. {counted['layers']:,} of them" in said
         parts = tab.run("[...document.querySelector('.bar').children].map(part => part.title)")
-        for text, part in zip(parts, ("embedding", "position", "blocks", "head")):
+        for text, part in zip(parts, ("embedding", "position", "layers", "head")):
             assert text.endswith(f" {counted[part]:,}")
     assert not tab.complaints()
 

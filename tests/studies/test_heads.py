@@ -89,9 +89,9 @@ def test_width_matched_gives_the_reports_numbers():
     assert (wide.d_model, wide.d_ff, wide.n_layers) == (504, 2016, 1)
     off = [abs(total(width(one, d)) - twelve["total"]) for d in (496, 504, 512)]
     assert total(wide) == pytest.approx(79.75e6, abs=5e3) and min(off) == off[1]
-    blocks = depth.width_matched(one, twelve["blocks"], "blocks")
-    assert variants.parameters(blocks)["blocks"] == pytest.approx(twelve["blocks"], rel=0.02)
-    assert blocks.d_model == 8 * round(384 * math.sqrt(12) / 8)  # blocks grow with its square
+    layers = depth.width_matched(one, twelve["layers"], "layers")
+    assert variants.parameters(layers)["layers"] == pytest.approx(twelve["layers"], rel=0.02)
+    assert layers.d_model == 8 * round(384 * math.sqrt(12) / 8)  # layers grow with its square
     assert depth.width_matched(one, total(one)) == one
 
 

@@ -55,7 +55,7 @@ def test_a_curriculum_begins_with_the_shortest_problems_and_ends_with_all(lookup
     asked = [{int(text.split("Go ")[1][0]) for text in batch} for batch in texts]
     # the loss falls below 0.5 in the fourth step, not in the fifth to seventh, then always
     assert asked == [{1}] * 4 + [{1, 2}] * 4 + [{1, 2, 3}] * 12
-    assert [row["lengths"] for row in run.log] == [1, 2, 3, 3, 3]
+    assert [record["lengths"] for record in run.log] == [1, 2, 3, 3, 3]
     assert sorted(p["steps"] for p in data.problems[:3]) == [1, 2, 3]
     assert data.state == dict(lengths=1)  # the run has a state of its own
 
@@ -391,7 +391,7 @@ def test_reread_measures_the_training_text_as_a_finished_run_does(tiny, jsonl):
     m, t = tiny(data=(jsonl(rows),), loader="reread", eval_blocks=3, eval_every=4, eval_problems=0)
     data = registry.data_of(t, m.block_size)
     run = running.train(m, t, data)
-    assert all(row["train_loss_eval"] > 0 for row in run.log) and len(run.log) > 2
+    assert all(record["train_loss_eval"] > 0 for record in run.log) and len(run.log) > 2
     assert run.log[-1]["train_loss_eval"] == data.evaluate(run.model)["train_loss_eval"]
     plain = dataclasses.replace(t, loader="", sizes=(), name="plain")
     assert "train_loss_eval" not in running.train(m, plain).log[0]

@@ -65,7 +65,7 @@ def test_numbers_of_numpy_are_numbers(tiny):
     part = running.train(*tiny(name="numpy", **numpy), stop=lambda: next(stops))
     runs.append(running.train(*checkpoints.read_config(part.dir), resume=True))
     keys = ("step", "train_loss", "val_loss")
-    rows = [[[row[key] for key in keys] for row in run.log] for run in runs]
+    rows = [[[record[key] for key in keys] for record in run.log] for run in runs]
     assert rows[0] == rows[1] and len(rows[0]) == 4
     texts = [json.loads(pathlib.Path(run.dir, "config.json").read_text()) for run in runs]
     ours, theirs = (text["model"] | text["train"] | dict(name="") for text in texts)

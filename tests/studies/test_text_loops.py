@@ -144,10 +144,10 @@ def test_losses_with_a_text_that_is_kept_are_measured_of_runs(looped, measured_o
 
 def test_each_evaluation_has_the_loss_by_loops_of_its_own_blocks(looped):
     run = running.train(*looped())
-    assert [row["step"] for row in run.log] == [1, 4, 8, 12]
-    for row in run.log:
-        assert list(row["val_loss_by_loops"]) == TESTED
-        assert row["val_loss_by_loops"]["8"] == pytest.approx(row["val_loss"], rel=1e-6)
+    assert [record["step"] for record in run.log] == [1, 4, 8, 12]
+    for record in run.log:
+        assert list(record["val_loss_by_loops"]) == TESTED
+        assert record["val_loss_by_loops"]["8"] == pytest.approx(record["val_loss"], rel=1e-6)
     blocks = [each[:3] for each in run.data.val]
     wanted = study.loss_by_loops(run.model, blocks, 4, {1, 32})
     last = run.log[-1]["val_loss_by_loops"]

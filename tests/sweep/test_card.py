@@ -42,7 +42,7 @@ def test_questions_are_asked_as_the_conversations_ask_them_and_long_ones_one_aft
 
 def test_the_controls_have_the_parameters_of_twelve_layers():
     def blocks(**settings):
-        return variants.parameters(registry.configs("report", **settings)[0])["blocks"]
+        return variants.parameters(registry.configs("report", **settings)[0])["layers"]
 
     inside = card.wide_inside("published")
     assert inside["d_ff"] == 26_880

@@ -115,7 +115,7 @@ def test_the_summary_is_computed_from_the_logs(grid):
         assert row["best_val_loss"][0] == pytest.approx(sum(best) / 2)
         words = [math.exp(log[-1]["val_loss"]) for log in logs]
         assert row["perplexity"][0] == pytest.approx(sum(words) / 2)
-        assert row["params_blocks"][0] == layers * (4 * 64 * 64 + 2 * 64)
+        assert row["params_layers"][0] == layers * (4 * 64 * 64 + 2 * 64)
     mean, half = found["table"][0]["accuracy"]
     assert f"| 1 | 2 | {mean:.3f}" in (folder / "summary.md").read_text()
 
@@ -154,7 +154,7 @@ def test_a_grid_goes_on_past_a_failed_run_and_resumes_a_stopped_one(grid, tmp_pa
     resumed = [log for log in map(log_of, tmp_path.glob("tasks_*_seed-0_*"))][0]
     whole = [log for log in map(log_of, out.glob("tasks_n_layers-1_*_seed-0_*"))][0]
     # nearly: the whole one had fewer threads, which add up in another order
-    losses = [[row["val_loss"] for row in log] for log in (resumed, whole)]
+    losses = [[record["val_loss"] for record in log] for log in (resumed, whole)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
 
 
@@ -646,7 +646,7 @@ def test_an_accuracy_for_each_value_of_a_size_gives_a_record_for_each(copied, ca
 
 
 def write_log(folder, log):
-    (folder / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in log))
+    (folder / "log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in log))
 
 
 def test_the_label_sizes_keeps_what_tells_runs_apart():

@@ -245,7 +245,7 @@ def test_arms_have_the_depth_and_the_parameters_they_stand_for(own):
     made = {arm: registry.configs("tasks", **its)[0] for arm, its in arms.items()}
     depths = {arm: (m.n_layers, m.n_loops) for arm, m in made.items()}
     assert depths == dict(one=(1, 1), deep=(3, 1), looped=(1, 3), wide=(1, 1))
-    n = {arm: variants.parameters(m)["blocks"] for arm, m in made.items()}
+    n = {arm: variants.parameters(m)["layers"] for arm, m in made.items()}
     assert n["deep"] == 3 * n["one"] == 3 * n["looped"]
     assert n["wide"] == pytest.approx(n["deep"], rel=0.02)
     data = registry.data_of(registry.configs("tasks", data=("mqar",))[1], 128)  # 8 pairs are a map

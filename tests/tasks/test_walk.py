@@ -388,7 +388,7 @@ def test_a_model_that_keeps_its_pairs_is_not_tested_with_them_kept_once_more(mod
 
 def test_the_last_evaluation_alone_walks_far(tmp_path):
     run = running.train(*settings_of(tmp_path, "run", steps=4, eval_every=1))
-    hops = [list(row["accuracy_by"]["hops"]) for row in run.log]
+    hops = [list(record["accuracy_by"]["hops"]) for record in run.log]
     assert hops == [["1", "2", "3", "4"]] * 3 + [["1", "2", "3", "4", "31"]]
     assert run.log[-1]["guess"] == 1 / 4 and run.log[-1]["shortcut"] == 3 / 4
     attention = inspect.measured(run.dir)  # wherever any loop has a token

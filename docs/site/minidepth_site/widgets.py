@@ -206,8 +206,8 @@ def after_each_loop(model, tokens):
     x = model.token_embedding(tokens[None]) + model.position_embedding.weight[: len(tokens)]
     states = [x]
     for _ in range(model.config.n_loops):
-        for block in model.blocks:
-            x = block(x)
+        for layer in model.blocks:
+            x = layer(x)
         states.append(x)
     last = torch.stack([state[0, -1] for state in states])
     return (model.norm(last) @ model.head_weight.T).softmax(-1)
