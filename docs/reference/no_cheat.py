@@ -25,15 +25,15 @@ print(f"{sum(map(len, (results.runs('no-cheat'), results.noted('no-cheat'))))} r
 #
 # - **A map that is read once carries a computed state, too.** A program whose state does not come
 #   round is followed far beyond training by every run that learned its eight steps with the map
-#   read once, and by none whose map changes. Read once as in our walks, six of ten learned them.
-#   **Without the norm all ten did, and nine make no error on 1,000 rings.** We had predicted that
-#   these would be lost.
+#   read once (36 of 40), and by none whose map changes. Read once as in our walks, six of ten
+#   learned permutations and ten of ten additions. **Without the norm all twenty did.** We had
+#   predicted that these would be lost.
 # - **A real layer does it, and so do two.** Read once, ten of ten with a feed-forward part and ten
 #   of ten with two layers are right at every hop of 985 to 1,000. With pairs that change two of
 #   five with a feed-forward part were right at 0.95 at a thousand, and one of five with two layers.
 # - **What gets lost is the map.** Weights whose map changes lose their program soon after training.
-#   With the map kept after three loops, at the test alone, all six that know eight steps go on,
-#   right at 0.98 at their worst.
+#   With the map kept after three loops, at the test alone, all that know eight steps go on: at
+#   their worst permutations are right at 0.98 and additions at 0.82.
 # - **Two hundred sums are right where one answer is not enough.** Trained to sixteen additions, ten
 #   of ten are right at 0.96 or more at the worst of 161 to 200.
 # - **A loop too many does no harm where the answer is to stand still**, and a question can stop by
@@ -51,24 +51,24 @@ def found(run, kept=False):
     return whole["kept_at_test"] if kept else whole
 
 
-for arm in ("read once", "read once, no norm", "map changes"):
-    for run in runs[f"permutations, {arm}"]:
-        parts = found(run)
-        if parts["at"]["8"]["right"] >= 0.95:
-            assert (parts["window"]["least"] >= 0.9) == (arm != "map changes")
-kept = [
-    (found(run)["at"]["8"]["right"], run["measured"]["kept_after"]["3"]["window"]["least"])
-    for run in runs["permutations, map changes"]
-]
-assert sorted(least >= 0.98 for right, least in kept if right >= 0.95) == [True] * 6
-assert len(kept) == 10 and all(least < 0.8 for right, least in kept if right < 0.95)
-once = [found(run)["at"]["8"]["right"] for run in runs["permutations, read once"]]
-assert (sum(right >= 0.95 for right in once), len(once)) == (6, 10)
+know, all_of = {}, {}
+for kind in ("permutations", "additions"):
+    for arm in ("read once", "read once, no norm", "map changes"):
+        its_runs = runs[f"{kind}, {arm}"]
+        knowing = [run for run in its_runs if found(run)["at"]["8"]["right"] >= 0.95]
+        know[kind, arm], all_of[kind, arm] = len(knowing), len(its_runs)
+        for run in knowing:
+            assert (found(run)["window"]["least"] >= 0.9) == (arm != "map changes")
+            end = run["measured"].get("thousand", {"window": {"least": 1}})
+            assert arm == "map changes" or end["window"]["least"] >= 0.9
+assert set(all_of.values()) == {10} and list(know.values())[:2] == [6, 10]
+assert list(know.values())[3:5] == [10, 10]
 assert round(judge.fisher([True] * 6 + [False] * 4, [True] * 10), 2) == 0.09
-no_norm = runs["permutations, read once, no norm"]
-assert len(no_norm) == 10 and all(found(run)["at"]["8"]["right"] >= 0.99 for run in no_norm)
-whole = [found(run)["window"]["rings_without_error"] for run in no_norm]
-assert sorted(whole) == [999] + [1000] * 9
+for kind, enough in (("permutations", 0.98), ("additions", 0.82)):
+    for run in runs[f"{kind}, map changes"]:
+        kept = run["measured"]["kept_after"]["3"]["window"]["least"]
+        knows = found(run)["at"]["8"]["right"] >= 0.95
+        assert (kept >= enough) == knows and (knows or kept < 0.8)
 least = [found(run)["window"]["least"] for run in runs["16 additions, again"]]
 assert len(least) == 10 and min(least) >= 0.965
 for arm in ("feed-forward 256", "two layers"):
@@ -193,8 +193,9 @@ widgets.table([*head, "worst of 985 to 1,000"], rows)
 # rounds, so that 985 to 1,000 steps ask for what 25 to 40 do; but the state has been computed a
 # thousand times.
 #
-# Is it easier to learn without the norm? Six of ten against ten of ten is not enough to say so
-# (Fisher's p is 0.09).
+# Are permutations easier to learn without the norm? Six of ten against ten of ten is not enough to
+# say so (Fisher's p is 0.09). Of additions all ten are learned with it and without; with it they are
+# a little better far out.
 
 # %% [markdown]
 # ### A map is read, and then lost
@@ -216,10 +217,10 @@ head = ["run", "as it is", *(f"kept after {n}" for n in ("1 loop", "2 loops", "3
 widgets.table(head, rows)
 
 # %% [markdown]
-# **With the map kept after three loops, all weights that know eight steps go on**, and the four
-# that do not know them are lost. (We had predicted five of seven more runs, whatever they know:
-# three did, P9.) After one loop there is no map yet: a triple names a letter, what happens there
-# and the next letter, and it takes some loops to bring them together. After nine, as many as
+# **With the map kept after three loops, all weights that know eight steps go on**, and those that do
+# not know them are lost. (Of permutations we had predicted five of seven more runs, whatever they
+# know: three did, P9.) After one loop there is no map yet: a triple names a letter, what happens
+# there and the next letter, and it takes some loops to bring them together. After nine, as many as
 # training had, the map has begun to get lost. So *read once*, which gives training one loop to read
 # in, is one way to keep a map; a map that is read in three loops and then kept is another.
 
