@@ -224,10 +224,10 @@ widgets.table(head, rows)
 # %% [markdown]
 # **With the map kept after three loops, all weights that know eight steps go on**, and those that
 # do not know them are lost. (Of permutations we had predicted five of seven more runs, whatever
-# they know: three did, P9.) After one loop there is no map yet: a triple names a letter, what happens
-# there and the next letter, and it takes some loops to bring them together. After nine, as many as
-# training had, the map has begun to get lost. So *read once*, which gives training one loop to read
-# in, is one way to keep a map; a map that is read in three loops and then kept is another.
+# they know: three did, P9.) After one loop there is no map yet: a triple names a letter, what
+# happens there and the next letter, and it takes some loops to bring them together. After nine, as
+# many as training had, the map has begun to get lost. So *read once*, which gives training one loop
+# to read in, is one way to keep a map; a map that is read in three loops and then kept is another.
 
 # %% [markdown]
 # ## Sizes never seen
