@@ -53,7 +53,7 @@ def test_the_main_job(tmp_path, monkeypatch, capsys):
     lines = done.stdout.splitlines()
     assert re.match("preset laptop: no CUDA GPU found|preset report", lines[0])
     facts = "\n".join(lines[1:6])
-    for words in ("device ", "fp32, the default on cpu", "parameters ", "blocks ", "12 steps",
+    for words in ("device ", "fp32, the default on cpu", "parameters ", "layers ", "12 steps",
                   "300 rows, 600 held out", "of positions filled"):  # fmt: skip
         assert words in facts
     logged = [re.fullmatch(LINE, line) for line in lines if line.startswith("epoch")]
