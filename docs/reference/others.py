@@ -70,6 +70,14 @@ ROWS = (  # what, trained to, looped on to, runs, measure, hops at which a cheat
         (16, 6, range(985, 1001)),
     ),
     (
+        "[here][cheat], the same on a ring of 64, hints",
+        "eight hops",
+        "each of 937 to 1,000",
+        far["map alone, ring of 64"],
+        least,
+        (64, 8, range(937, 1001)),
+    ),
+    (
         "[here][once], ring of 128, hints, read once",
         "eight hops",
         "once round, 127",
