@@ -64,7 +64,7 @@ function start(root) {
     const share = (part) => `${((100 * part) / n.total).toFixed(1)} %`
     told.textContent =
       `Yours has ${format(n.total)} parameters. ${format(n.layers)} of them, ` +
-      `${share(n.layers)}, are in layers, the part that depth multiplies; ` +
+      `${share(n.layers)}, are in its layers, the part that depth multiplies; ` +
       `${share(n.embedding + n.head)} are tables of words.`
   }
 

@@ -35,7 +35,7 @@ def beside_ours():
     )
     done = iter(range(1, STEPS + 1))
     run = running.train(m, t, quiet=True, stop=lambda: next(done) == STEPS)
-    (ours,) = [row for row in stored["log"] if row["step"] == STEPS]
+    (ours,) = [record for record in stored["log"] if record["step"] == STEPS]
     return run.log[-1], ours
 
 

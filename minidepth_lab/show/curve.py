@@ -57,10 +57,8 @@ def draw_logs(logs, path, train=True):
                 draw_by_number(drawn[0, 2], kind, shares)
             return
         for name, (log, color) in measured.items():
-            steps, shares = (
-                [record["step"] for record in log],
-                [record["accuracy"] for record in log],
-            )
+            steps = [record["step"] for record in log]
+            shares = [record["accuracy"] for record in log]
             axes.plot(steps, shares, "o-", color=color, label=name, markersize=3)
         axes.legend(fontsize="small")
         label_accuracy(axes)

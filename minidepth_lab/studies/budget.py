@@ -173,7 +173,7 @@ def draw(panels, models):
 
 def draw_model(axes, name, group, family):
     color = figures.color_of(name)
-    x = [seconds(name, row["step"]) for row in group[0]["log"]]
+    x = [seconds(name, record["step"]) for record in group[0]["log"]]
     lines = []
     for run in group:
         lines.append([record["accuracy_by_family"][family] for record in run["log"]])

@@ -14,9 +14,9 @@ def test_no_dropout_in_the_feed_forward_part_is_not_that_of_the_rest(model):
     """0 is a value of its own; only an unset one is as --dropout."""
     x = torch.randn(2, 9, 32)
     for residual_dropout, drops in ((0.0, False), (None, True), (0.5, True)):
-        block = model(dropout=0.5, residual_dropout=residual_dropout).train().blocks[0]
-        exact = block.mlp.out(torch.nn.functional.gelu(block.mlp.up(x)))
-        assert torch.equal(block.mlp(x), exact) != drops
+        layer = model(dropout=0.5, residual_dropout=residual_dropout).train().blocks[0]
+        exact = layer.mlp.out(torch.nn.functional.gelu(layer.mlp.up(x)))
+        assert torch.equal(layer.mlp(x), exact) != drops
 
 
 def test_a_mask_is_drawn_where_the_numbers_are():
@@ -44,10 +44,10 @@ def test_compiled_layers_train_and_plain_ones_are_measured(tiny, data, monkeypat
     """With dropout: the compiled form of a layer is never asked for what has none."""
     asked = []
 
-    def compile(block, **options):
+    def compile(layer, **options):
         def compiled(*arguments):
-            asked.append(block.training)
-            return block(*arguments)
+            asked.append(layer.training)
+            return layer(*arguments)
 
         return compiled
 

@@ -124,8 +124,8 @@ def test_a_looped_layer_is_that_many_layers_with_its_weights(model):
 
 def test_heads_may_differ_by_layer(model):
     gpt = model(n_heads=(8, 4, 1))
-    assert [block.attn.n_heads for block in gpt.blocks] == [8, 4, 1]
-    assert [block.attn.scale for block in gpt.blocks] == [0.5, 8**-0.5, 32**-0.5]
+    assert [layer.attn.n_heads for layer in gpt.blocks] == [8, 4, 1]
+    assert [layer.attn.scale for layer in gpt.blocks] == [0.5, 8**-0.5, 32**-0.5]
     assert not torch.equal(gpt(tokens(gpt)), model(n_heads=4)(tokens(gpt)))
 
 
@@ -307,11 +307,11 @@ def alone(gpt, part):
     gpt.train()
     if part != "embedding":
         gpt.drop.p = 0.0
-    for block in gpt.blocks:
+    for layer in gpt.blocks:
         if part != "attn":
-            block.attn.p = block.attn.drop.p = 0.0
+            layer.attn.p = layer.attn.drop.p = 0.0
         if part != "mlp":
-            block.mlp.drop.p = 0.0
+            layer.mlp.drop.p = 0.0
     return gpt
 
 
@@ -363,8 +363,8 @@ def test_autocast_is_entered_inside_forward(model):
 
 def test_each_of_three_dropouts_is_where_it_is_asked_for(model):
     gpt = model(dropout=0.1, residual_dropout=0.3, embedding_dropout=0.0).train()
-    block, tokens = gpt.blocks[0], torch.zeros(1, 4, dtype=torch.int64)
-    assert (block.attn.p, block.attn.drop.p, block.mlp.drop.p) == (0.1, 0.3, 0.3)
+    layer, tokens = gpt.blocks[0], torch.zeros(1, 4, dtype=torch.int64)
+    assert (layer.attn.p, layer.attn.drop.p, layer.mlp.drop.p) == (0.1, 0.3, 0.3)
     embedded = gpt.token_embedding(tokens) + gpt.position_embedding.weight[:4]
     assert torch.equal(gpt.embed(tokens), embedded)  # nothing is dropped
 

@@ -84,8 +84,8 @@ def test_maps_equal_float64(model, changes):
 @pytest.mark.parametrize("count_masked", [False, True])
 def test_statistics_equal_loops(model, count_masked):
     gpt, tokens = model(n_heads=HEADS, n_loops=2), tokens_of(3, 13)
-    for block in gpt.blocks:  # sharp enough that some weights lie below both thresholds
-        block.attn.scale *= 3
+    for layer in gpt.blocks:  # sharp enough that some weights lie below both thresholds
+        layer.attn.scale *= 3
     counted = torch.rand(3, 13, generator=torch.Generator().manual_seed(1)) < 0.6
     maps = inspect.attention_maps(gpt, tokens)
     hand = [stats_by_hand(weights.double(), count_masked, counted) for weights in maps]
@@ -158,7 +158,7 @@ def test_an_error_leaves_nothing_behind(model):
     with pytest.raises(ValueError, match="30 tokens do not fit"):
         inspect.attention_maps(gpt, tokens_of(1, 30))
     assert gpt.training and gpt.autocast_dtype == torch.bfloat16
-    assert not any(block.attn._forward_pre_hooks for block in gpt.blocks)
+    assert not any(layer.attn._forward_pre_hooks for layer in gpt.blocks)
 
 
 def test_statistics_are_exact_under_autocast(model):

@@ -75,9 +75,9 @@ def test_a_layer_keeps_as_many_bytes_as_are_counted(half, p, added, d_ff):
     """Beside all tensors that PyTorch keeps for the way back, each storage once."""
     sizes = dict(d_model=96, n_heads=4, block_size=64, d_ff=d_ff, dropout=p, vocab_size=9)
     m, _ = configs.make("report", n_layers=1, residual_dropout=added, **sizes)
-    block = variants.make_layer(m, 4).train()
+    layer = variants.make_layer(m, 4).train()
     x = torch.randn(5, 64, 96, requires_grad=True) * 1.0
-    kept, weights = {}, {w.numel() for w in block.parameters()}
+    kept, weights = {}, {w.numel() for w in layer.parameters()}
 
     def note(tensor):
         storage = tensor.untyped_storage()
@@ -87,7 +87,7 @@ def test_a_layer_keeps_as_many_bytes_as_are_counted(half, p, added, d_ff):
 
     autocast = torch.autocast("cpu", half, enabled=half is not None)
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor), autocast:
-        block(x)
+        layer(x)
     there = sum(size for _, size in kept.values()) / (5 * 64)
     assert there == pytest.approx(memory.layer_activations(m, bool(half), "cpu"), rel=0.02)
 

@@ -29,7 +29,7 @@ TOKENS = torch.arange(30).view(2, 15) % 40
 
 def without(model, layer):
     """A model of the other layers alone."""
-    blocks = [block for number, block in enumerate(model.blocks) if number != layer]
+    blocks = [each for number, each in enumerate(model.blocks) if number != layer]
     shorter = variants.GPT(dataclasses.replace(model.config, n_layers=len(blocks))).eval()
     shorter.load_state_dict({k: v for k, v in model.state_dict().items() if "blocks" not in k},
                             strict=False)  # fmt: skip

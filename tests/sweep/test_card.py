@@ -41,12 +41,12 @@ def test_questions_are_asked_as_the_conversations_ask_them_and_long_ones_one_aft
 
 
 def test_the_controls_have_the_parameters_of_twelve_layers():
-    def blocks(**settings):
+    def in_layers(**settings):
         return variants.parameters(registry.configs("report", **settings)[0])["layers"]
 
     inside = card.wide_inside("published")
     assert inside["d_ff"] == 26_880
-    assert abs(blocks(**inside) / blocks(n_layers=12) - 1) < 0.001
+    assert abs(in_layers(**inside) / in_layers(n_layers=12) - 1) < 0.001
     assert card.models("published")["wide"] == dict(n_layers=1, d_model=504, d_ff=2016)
 
 
