@@ -78,6 +78,14 @@ ROWS = (  # what, trained to, looped on to, runs, measure, hops at which a cheat
         (64, 8, range(937, 1001)),
     ),
     (
+        "[here][cheat], the same on a ring of 128, hints",
+        "eight hops",
+        "each of 873 to 1,000",
+        far["map alone, ring of 128"],
+        least,
+        (128, 8, range(873, 1001)),
+    ),
+    (
         "[here][once], ring of 128, hints, read once",
         "eight hops",
         "once round, 127",
