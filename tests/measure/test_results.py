@@ -5,6 +5,7 @@ import json
 import math
 import os
 import pathlib
+import shlex
 import shutil
 
 import pytest
@@ -14,9 +15,11 @@ from scipy.stats import binomtest
 import stored
 from conftest import ROOT
 from minidepth_lab.base import configs
-from minidepth_lab.keep import checkpoints
+from minidepth_lab.command import dispatch, flags
+from minidepth_lab.keep import checkpoints, registry
 from minidepth_lab.measure import judge, results
 from minidepth_lab.models import variants
+from minidepth_lab.tasks.base.sizes import sizes_of
 
 RESULTS = ROOT / "docs" / "results"
 NAMES = results.experiments()
@@ -57,6 +60,66 @@ def test_every_stored_run_is_read_with_all_its_settings(name):
         assert run["best_val_loss"] == min(each["val_loss"] for each in run["log"])
         assert line["command"] and line["versions"]["torch"] and "CPU" in line["device"]
         assert results.columns_of(run["log"]) == line["log"]
+
+
+OTHERWISE = {  # stored commands that mean something else today: flags are gone, presets improved
+    "attention": 1, "depth": 49, "direct": 15, "first-run-before": 21, "first-run-longer": 28,
+    "first-run-momentum": 41, "first-run-short": 4, "first-run-three-passes": 41, "heads": 54,
+    "llmini": 22, "lookups-before": 18, "main-job": 6, "packing": 9, "reread": 40, "tasks": 34,
+}  # fmt: skip
+DEFAULTS = vars(configs.ModelConfig()) | vars(configs.TrainConfig())
+OF_A_RUN = {"seed", "name", "out_dir", "save_every", "device"}
+
+
+def settings_by(words):
+    """{setting: value} that a command makes today, but for those of one run, and its sizes by
+    name, all of them; ValueError if it is none today."""
+    call = flags.read(words)
+    sources = call.changes.get("data", ()), call["study"], call.changes.get("tokenizer")
+    preset, _ = dispatch.pick_preset(call["preset"] or "auto", *sources)
+    m, t = registry.configs(preset, **call.changes)
+    return vars(m) | vars(t)
+
+
+def all_sizes(settings):
+    """With those that its task or loader has anyway."""
+    loader = settings["loader"]
+    of = registry.loader(loader) if loader else registry.task(settings["data"][0])
+    known = getattr(of, "SIZES", None) or getattr(of, "sizes", {})
+    return sizes_of(settings["sizes"], known, "it")
+
+
+def means_the_same(words, stored):
+    """Whether a command makes the settings of a stored run today."""
+    try:
+        now = settings_by(words)
+        if all_sizes(now) != all_sizes(DEFAULTS | stored):
+            return False
+    except ValueError:
+        return False
+    # what follows from the data is filled in when it is read
+    of_data = {"sizes", "vocab_size"} | ({"steps"} if now["epochs"] else set())
+    compared = now.keys() - OF_A_RUN - of_data
+    return all(stored.get(key, DEFAULTS[key]) == now[key] for key in compared)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_command_beside_a_stored_run_makes_its_settings_today(name):
+    """Whoever changes a preset, a default or a size sees which runs can no longer be repeated."""
+    asked = {}  # a grid's runs differ by their seeds
+    for line in results.lines_of(name):
+        _, script, *words = shlex.split(line["command"])
+        assert script.endswith("train.py")
+        if "--init_from" in words:  # the weights that it begins with are not stored
+            continue
+        for flag in {"--seed", "--name"} & set(words):
+            if words.count(flag) == 1:
+                del words[words.index(flag) : words.index(flag) + 2]
+        stored = results.with_tuples(line["model"] | line["train"])
+        its = {key: value for key, value in stored.items() if key not in OF_A_RUN}
+        asked.setdefault(repr((words, its)), []).append((words, its))
+    same = [len(each) for each in asked.values() if means_the_same(*each[0])]
+    assert sum(map(len, asked.values())) - sum(same) == OTHERWISE.get(name, 0)
 
 
 def test_settings_that_are_gone_are_kept_and_no_result_names_a_machines_folder():
