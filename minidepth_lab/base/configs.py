@@ -198,7 +198,7 @@ def of_values(values: dict) -> tuple[ModelConfig, TrainConfig]:
     try:
         return md.make_configs(values, (ModelConfig, TrainConfig))
     except ValueError as error:
-        if " is unknown" in str(error) and str(error).startswith("setting "):
+        if str(error).startswith("setting "):
             raise ValueError(f"{error}; see {console.COMMAND} --help") from None
         raise
 

@@ -4,6 +4,8 @@ import dataclasses
 
 import pytest
 
+import minidepth as md
+import train
 from minidepth_lab.base import configs
 from minidepth_lab.keep import running
 
@@ -49,6 +51,23 @@ def test_every_setting_takes_its_lowest_and_its_highest_value():
                 kind(**{f.name: value}, **beside).validate()
                 tried += 1
     assert tried > 50
+
+
+def test_the_file_alone_takes_the_limits_and_nothing_beyond():
+    for f in (*dataclasses.fields(md.ModelConfig), *dataclasses.fields(md.TrainConfig)):
+        low, high = f.metadata["low"], f.metadata["high"]
+        if low is not None:
+            train.check({f.name: low}), train.check({f.name: high})
+            for beyond in (low - 1, high * 2):
+                with pytest.raises(ValueError, match=f"{f.name} .* does not work; give {low} to"):
+                    train.check({f.name: beyond})
+    for name, lowest in dict(n_heads=1, d_ff=0, n_layers=1, steps=1, seed=0, max_rows=0).items():
+        train.check({name: lowest})
+
+
+def test_an_unknown_setting_is_told_where_all_of_them_are():
+    with pytest.raises(ValueError, match="setting depth is unknown; see .* --help"):
+        configs.make(depth=12)
 
 
 @pytest.mark.parametrize("name, value", [("steps", True), ("lr", True), ("n_layers", True)])

@@ -229,6 +229,9 @@ def test_rows_without_a_target_to_learn_from_are_told(jsonl):
     rows = [dict(messages=[dict(role="user", content=f"a user speaks {i}")]) for i in range(50)]
     with pytest.raises(ValueError, match="no row for train has a turn of the assistant, but of u"):
         to_data.load_data(config(data=(jsonl(rows),), loss_on="assistant"), 80)
+    _, alone = md.configs(data=jsonl(rows), loss_on="assistant")
+    with pytest.raises(ValueError, match="no row for train"):
+        md.load_data(alone, 80)
 
 
 # --- tokens and blocks

@@ -53,4 +53,5 @@ def test_why_a_walk_is_lost_in_three_columns():
 
         figure, axes = plt.subplots(2, 3)
         why.draw(axes, found)
+        assert {each.get_xscale() for each in axes.flat} == {"log"}
         plt.close(figure)
