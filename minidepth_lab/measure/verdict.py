@@ -83,7 +83,7 @@ class Difference:
     high: float
     n: int
     found: str
-    more: int | None = 0
+    more: int | None
 
 
 @dataclasses.dataclass

@@ -209,6 +209,13 @@ def test_a_budget_is_read():
         assert verdict_plan.seconds_of(text) == seconds
 
 
+def test_a_verdict_is_named_by_its_source_and_what_is_set():
+    request = Request(
+        "rows/my own.jsonl", "laptop", dict(steps=9, sizes=("n=1", "m=2")), n_layers=3
+    )
+    assert verdict_plan.checked(request).name == "my-own_steps-9_sizes-n=1+m=2_L3"
+
+
 def test_a_budget_takes_seeds_and_then_steps(own, monkeypatch):
     monkeypatch.setattr(verdict_plan, "step_seconds", lambda *given: (0.01, 0.02))  # a busy machine
     source = own()
@@ -227,6 +234,8 @@ def test_a_budget_takes_seeds_and_then_steps(own, monkeypatch):
     assert plan(seconds, jobs=2).cost(20)[1] == seconds / 2
     five = whole.cost(5)[1]
     assert plan(five).seeds == 5 and not plan(five).notes
+    with pytest.raises(ValueError, match=f"five seeds are {whole.cost(5)[0]} runs of 125 steps"):
+        plan(1)
     fewer = plan(five - 1)
     assert fewer.steps["one"]["steps"] == 250 and fewer.seeds >= 5 and "250 steps" in fewer.notes[0]
     assert all(settings["steps"] == 250 for settings in fewer.arms.values())
@@ -494,7 +503,10 @@ def test_two_groups_are_kept_discarded_or_undecided(groups, capsys, new, code, d
     said = json.loads(capsys.readouterr().out)
     assert said["decision"] == decision and said["exit_status"] == code
     assert said["difference"] == pytest.approx(np.mean(new) - np.mean(old))
-    assert train.main(line) == code and capsys.readouterr().out.startswith(decision)
+    assert train.main(line) == code
+    printed, more = capsys.readouterr().out, said["more_seeds"]
+    assert printed.startswith(decision) and (" more seeds" in printed) == (code == 3)
+    assert code != 3 or (f"over {rule.MOST}" if more is None else f"about {more}") in printed
     assert train.main(["--compare", "new/seed*", "old/*"]) == code  # patterns
 
 
