@@ -35,8 +35,8 @@ print(f"{sum(map(len, (results.runs('no-cheat'), results.noted('no-cheat'))))} r
 #   With the map kept after three loops, at the test alone, all that know eight steps go on: at
 #   their worst permutations are right at 0.98 and additions at 0.82.
 # - **It is not the view.** Questions that look at the map alone walk on along rings of 64, ten of
-#   ten, and along rings of 128, three of three. So do those that see one another as well, if the
-#   map is read once, and they are trained as quickly.
+#   ten, and along rings of 128, three of three (right at 0.92 or more). So do those that see one
+#   another as well, if the map is read once, and they are trained as quickly.
 # - **Two hundred sums are right where one answer is not enough.** Trained to sixteen additions, ten
 #   of ten are right at 0.96 or more at the worst of 161 to 200.
 # - **A loop too many does no harm where the answer is to stand still**, and a question can stop by
