@@ -108,7 +108,7 @@ def add_field(group, f):
     group.add_argument(f"--{f.name}", **options)
 
 
-def make_parser(full=False):
+def make_parser(full):
     """The flags; `full` names every study and preset, for which all studies are read."""
     studies = presets = "a study's name"
     if full:
