@@ -204,6 +204,9 @@ def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch, capsys):
     model, log = md.train(m, t, md.load_data(t, m.block_size))
     assert not model.training and [record["step"] for record in log] == [1, 2, 3]
     assert list(tmp_path.iterdir()) == [] and capsys.readouterr().out.count(" step ") == 3
+    m, t = md.configs(**settings | dict(vocab_size=9, block_size=11, steps=1, eval_problems=0))
+    data = md.Data(own(m, t).train, own(m, t).val)  # which does not say how many words it has
+    assert md.train(m, t, data)[0].n_words == 9
 
 
 # ---------- make_model ----------

@@ -218,6 +218,10 @@ def test_predictions_are_shown_part_by_part_and_counted(invented, capsys):
     judge.show(name)
     said = capsys.readouterr().out.splitlines()
     assert said[:2] + said[4:] == shown and said[2].startswith("Q ")
+    judge.show_test("T", dict(a="one", b="two", ran=False))
+    assert capsys.readouterr().out == "T: one against two: not run\n"
+    part = dict(verdict="held", measured="from 0.2 to 0.4", counts=[], numbers=[("loss", [0.2])])
+    assert judge.outcome(part) == "loss from 0.2 to 0.4: held"
 
 
 # ---------- the stored predictions ----------

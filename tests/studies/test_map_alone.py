@@ -64,6 +64,19 @@ def test_a_question_looks_at_the_map_alone_and_sizes_are_read_by_distance():
         assert (change > 1e-5) == model.rotary
 
 
+def test_training_asks_every_step_and_at_first_for_what_is_told_before(monkeypatch):
+    """The hint: of each pair the second letter is asked for the first one."""
+    steps, draw = [], md.generator
+    monkeypatch.setattr(map_alone, "BATCH", 16)
+    monkeypatch.setattr(map_alone, "RATE", 1e-2)
+    monkeypatch.setattr(md, "generator", lambda *of: steps.append(of[-1]) or draw(*of))
+    model = map_alone.train(1, "sizes", steps=40)
+    assert steps == list(range(1, 41))
+    pairs, _, _ = drawn("sizes", 8)
+    said = model.say(model.read(pairs)[0][:, 1::2]).argmax(-1)
+    assert (said == pairs[:, ::2]).float().mean() > 0.3  # guessing finds 1 in 128
+
+
 class Known(torch.nn.Module):
     """Follows the pairs that it is told up to so many hops, and is then lost on the last ring."""
 
