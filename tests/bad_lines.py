@@ -23,7 +23,7 @@ LINES = {
     "2.5 does not work; give a whole number of steps, or a share": "--warmup_steps 2.5",
     "attn_scale 0.0 does not work; give a number at least 1e-09": "--attn_scale 0",
     "n_heads 3 does not divide d_model 64": f"--n_heads 3 | {ICQA} --n_heads 2 3",
-    "does not divide d_model 64; near it": "--d_model 64 --n_heads 1000000000000",
+    "does not divide d_model 64; near it 8, 16, 32, 64 do": "--d_model 64 --n_heads 1000000000000",
     "head size 3 is odd": "--position rotary --d_model 12 --n_heads 4",
     "does not work; give at least 1": f"--jobs -5 | --seed 0 1 --jobs {HUGE}",
     "does not work; give a number of layers": f"--match_params 0 | --match_params {HUGE}",

@@ -24,6 +24,20 @@ def test_a_mask_is_drawn_where_the_numbers_are():
     assert fast.dropout(torch.ones(3, 5, device="meta"), 0.5).device == torch.device("meta")
 
 
+def test_attention_on_a_cpu_stores_which_weights_stay_and_has_dropouts_gradient():
+    q, k, v = torch.randn(3, 2, 4, 9, 8, generator=md.generator("qkv")).requires_grad_()
+    g, gradients = torch.randn(2, 4, 9, 8, generator=md.generator("g")), []
+    torch.manual_seed(0)
+    y, weights = fast.readable_attention(q, k, v, 0.3, 0.4)
+    assert "DroppedProduct" in y.grad_fn.name()
+    torch.manual_seed(0)
+    plain = fast.dropout(weights, 0.4) @ v
+    for each in (y, plain):
+        gradients.append(torch.autograd.grad(each, (q, k, v), g, retain_graph=True))
+    torch.testing.assert_close(y, plain)
+    torch.testing.assert_close(*gradients)
+
+
 def test_each_gpu_of_dataparallel_drops_elements_of_its_own(monkeypatch):
     """All of them would drop the same of their shards. A process of torchrun has one GPU."""
     drawn = []

@@ -58,7 +58,7 @@ def test_what_gpt2_cannot_express_is_refused(model, changes, words):
     theirs = export.to_gpt2(model(n_heads=(4, 4, 4), dropout=0.3)).config
     assert theirs.resid_pdrop == theirs.embd_pdrop == theirs.attn_pdrop == 0.3
     rates = dict(dropout=0.1, residual_dropout=0.3, embedding_dropout=0.0)
-    theirs = export.to_gpt2(model(n_heads=4, **rates)).config
+    theirs = export.to_gpt2(model(n_heads=4, d_ff=1, **rates)).config
     assert (theirs.attn_pdrop, theirs.resid_pdrop, theirs.embd_pdrop) == (0.1, 0.3, 0.0)
 
 

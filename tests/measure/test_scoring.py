@@ -230,3 +230,12 @@ def test_what_cannot_be_scored_says_why(finished, jsonl, capsys):
     encoded = score.asked_and_said(tokenizer, ("Sort", long["choices"], 0))
     with pytest.raises(ValueError, match="a choice is empty or has more than the 80 tokens"):
         score.choice_scores(model, [encoded])
+
+
+def test_an_interval_is_told_beside_the_better_cheat():
+    said = [
+        score.against_chance(*ends, 0.25, 0.3) for ends in ((0.31, 0.4), (0.2, 0.29), (0.2, 0.3))
+    ]
+    assert said == [f"{told} the commonest answer" for told in (
+        "better than", "worse than", "not told apart from")]  # fmt: skip
+    assert score.against_chance(0.3, 0.4, 0.25, 0.2) == "better than guessing"

@@ -8,6 +8,7 @@ import pytest
 from conftest import changed
 from minidepth_lab.base import configs
 from minidepth_lab.keep import registry
+from minidepth_lab.tasks import TASKS
 
 PRESETS = registry.offering("preset")
 
@@ -20,6 +21,10 @@ def test_a_preset_is_what_it_was(preset, golden):
         plain, own = dataclasses.asdict(kind()), dataclasses.asdict(config)
         settings |= {name: value for name, value in own.items() if value != plain[name]}
     golden(f"preset: {preset}", settings)
+
+
+def test_a_task_is_as_large_as_it_was(golden):
+    golden("sizes of the tasks", {name: task.sizes for name, task in TASKS.items()})
 
 
 @pytest.mark.parametrize("name", [each for each in registry.offering("study")])

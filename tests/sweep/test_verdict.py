@@ -21,6 +21,7 @@ from minidepth_lab.keep import registry
 from minidepth_lab.measure import verdict as rule
 from minidepth_lab.models import variants
 from minidepth_lab.rows import forms, to_data
+from minidepth_lab.show import verdict as verdict_page
 from minidepth_lab.show import verdict_map
 from minidepth_lab.sweep import verdict as sweep
 from minidepth_lab.sweep import verdict_plan, verdict_rows, verdict_runs
@@ -115,6 +116,7 @@ def test_an_interval_is_students_and_wider_where_few_problems_were_asked():
     assert mean - few == pytest.approx(math.hypot(mean - low, half))
     assert rule.interval([0.5])[1:] == (-math.inf, math.inf)
     assert np.isfinite(rule.interval([0.5, 0.6])).all()
+    assert rule.decide({}).n == 0 and rule.around(1, 0.5)(np.random.default_rng(0), 99).max() == 1
     assert rule.interval([0.5, math.nan, 0.5])[1:] == (-math.inf, math.inf)
 
 
@@ -421,7 +423,9 @@ def test_a_verdict_trains_writes_and_goes_on(own, here, capsys):
     assert train.main(line) == 0 and len(here) == n  # the same command trains nothing again
     made = minidepth_lab.verdict("my.py", steps=6, seeds=3, n_layers=2, batch_size=100, name="v")
     assert len(here) == n and made.decision == rule.UNDECIDED and made.runs[0]["log"]
-    assert made.differences["deep - one"].n == 3 and made.figure().axes[0].has_data()
+    assert made.differences["deep - one"].n == 3 and len(made.figure().axes[0].containers) == 4
+    made.found.arms |= {arm: (0.5, -math.inf, math.inf) for arm in made.found.arms}  # of one seed
+    assert not made.figure().axes[0].containers and verdict_page.finite(math.inf) is None
     capsys.readouterr()
     plan = json.load(open("verdicts/v/plan.json"))
     json.dump(plan | dict(spent=plan["spent"] + 1000), open("verdicts/v/plan.json", "w"))
