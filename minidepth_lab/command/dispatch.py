@@ -101,7 +101,7 @@ def train(call):
 ACTIONS = dict.fromkeys(flags.LOOKS, ask) | dict(resume=resume)
 
 
-def run_command(arguments, draws=True):
+def run_command(arguments, draws):
     """Do what the flags say; the exit code, None for 0. `draws`, whether a run draws its curve."""
     if "--verdict" in arguments or "--compare" in arguments:  # which have flags of their own
         from minidepth_lab.command import verdict

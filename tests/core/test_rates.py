@@ -20,6 +20,11 @@ def test_published_learning_rates():
         assert md.lr_at(step - 1, config) == pytest.approx(lr, rel=3e-3)
 
 
+def test_one_is_a_step_of_rise_and_less_is_a_share():
+    for given, steps in ((1, 1), (0.5, 20), (0.99, 39), (7, 7)):
+        assert configs.steps_of_rise(configs.TrainConfig(steps=40, warmup_steps=given)) == steps
+
+
 @pytest.mark.parametrize("floor", [0.0, 0.3, 1.0])
 def test_the_rate_falls_to_the_floor_that_is_asked_for_and_stays_there(floor):
     t = configs.make("laptop", steps=60, warmup_steps=4, lr=0.5, lr_floor=floor)[1]

@@ -247,3 +247,5 @@ def test_layer_by_layer_is_what_the_parts_give(model):
     entropy = inspect.model_stats(gpt, tokens, False, there)["normalised_entropy"].mean(1)
     assert found["entropy"] == pytest.approx(entropy.tolist())
     assert sum(third["fall"] for third in found["thirds"].values()) == pytest.approx(1)
+    means = [third["entropy"] for third in found["thirds"].values()]
+    assert min(entropy) - 1e-6 <= min(means) and max(means) <= max(entropy) + 1e-6

@@ -171,6 +171,7 @@ def test_what_training_refuses_is_refused_and_loops_without_a_gradient_are_cheap
     )
     of_a_loop = 96 * (3 * 8 * 8 + 8 * 8)
     assert whole - last == 3 * 4 * of_a_loop  # three loops without a way back
+    assert whole == 6 * (4 * of_a_loop + 10 * 8 * 50)  # and the head
 
 
 def test_each_step_waits_for_its_turn():

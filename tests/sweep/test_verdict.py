@@ -116,6 +116,13 @@ def test_an_interval_is_students_and_wider_where_few_problems_were_asked():
     assert mean - few == pytest.approx(math.hypot(mean - low, half))
     assert rule.interval([0.5])[1:] == (-math.inf, math.inf)
     assert np.isfinite(rule.interval([0.5, 0.6])).all()
+    words = [rule.more_words(more) for more in (0, 1, 4, None)]
+    assert words == [
+        "",
+        ": about 1 more seed",
+        ": about 4 more seeds",
+        f": more than {rule.MOST} seeds",
+    ]
     assert rule.decide({}).n == 0 and rule.around(1, 0.5)(np.random.default_rng(0), 99).max() == 1
     assert rule.interval([0.5, math.nan, 0.5])[1:] == (-math.inf, math.inf)
 
@@ -428,6 +435,7 @@ def test_a_verdict_trains_writes_and_goes_on(own, here, capsys):
     assert not made.figure().axes[0].containers and verdict_page.finite(math.inf) is None
     capsys.readouterr()
     plan = json.load(open("verdicts/v/plan.json"))
+    assert plan["looks"] and all(look in said for look in plan["looks"])
     json.dump(plan | dict(spent=plan["spent"] + 1000), open("verdicts/v/plan.json", "w"))
     late = ["5" if word == "3" else word for word in line]
     assert train.main([*late, "--budget", "900s"]) == 0 and len(here) == n
