@@ -73,11 +73,13 @@ def told(name, model, method, by, **sizes):
 
 
 def test_accuracy_of_sums_is_that_of_the_sums_alone_by_their_number():
-    shares = functools.partial(told, "sums", by="additions", ring=5, additions=3)
-    assert shares(adder(5, 99), "accuracy") == (1.0, {1: 1.0, 2: 1.0, 3: 1.0})
+    shares = functools.partial(
+        told, "sums", by="additions", ring=4, additions=3
+    )  # of 5, 4 ring is 0 modulo 10
+    assert shares(adder(4, 99), "accuracy") == (1.0, {1: 1.0, 2: 1.0, 3: 1.0})
     far = {n: 1.0 for n in (1, 2, 3, 15, 31)}
-    assert shares(adder(5, 99), "final_accuracy") == (1.0, far)
-    accuracy, by_number = shares(adder(5, 2), "final_accuracy")
+    assert shares(adder(4, 99), "final_accuracy") == (1.0, far)
+    accuracy, by_number = shares(adder(4, 2), "final_accuracy")
     assert by_number[1] == by_number[2] == 1.0 and max(by_number[n] for n in (3, 15, 31)) < 0.3
     assert accuracy == pytest.approx((2 + by_number[3]) / 3)
 
