@@ -73,9 +73,8 @@ def told(name, model, method, by, **sizes):
 
 
 def test_accuracy_of_sums_is_that_of_the_sums_alone_by_their_number():
-    shares = functools.partial(
-        told, "sums", by="additions", ring=4, additions=3
-    )  # of 5, 4 ring is 0 modulo 10
+    # not a ring of five, where a digit that is four rings too large is the same modulo ten
+    shares = functools.partial(told, "sums", by="additions", ring=4, additions=3)
     assert shares(adder(4, 99), "accuracy") == (1.0, {1: 1.0, 2: 1.0, 3: 1.0})
     far = {n: 1.0 for n in (1, 2, 3, 15, 31)}
     assert shares(adder(4, 99), "final_accuracy") == (1.0, far)
