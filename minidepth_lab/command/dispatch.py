@@ -40,6 +40,12 @@ def pick_preset(name, data=(), study=None, tokenizer=None):
     return "report", found
 
 
+def preset_of(call):
+    """pick_preset() of what the flags name."""
+    sources = call.changes.get("data", ()), call["study"], call.changes.get("tokenizer")
+    return pick_preset(call["preset"] or "auto", *sources)
+
+
 def ask(call):
     """Ask what the flags ask of trained runs."""
     if call.doing == "sample":
@@ -70,8 +76,7 @@ def train(call):
     changes, axes = call.changes, call.axes
     if not call["bench"]:
         flags.check_place("out_dir", changes.get("out_dir", configs.TrainConfig.out_dir))
-    named = call["preset"] or "auto", changes.get("data", ())
-    preset, why = pick_preset(*named, call["study"], changes.get("tokenizer"))
+    preset, why = preset_of(call)
     if md.processes()[0] == 0:
         print(f"preset {preset}: {why}")
     if "steps" in axes:

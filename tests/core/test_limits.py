@@ -57,7 +57,8 @@ def test_the_file_alone_takes_the_limits_and_nothing_beyond():
     for f in (*dataclasses.fields(md.ModelConfig), *dataclasses.fields(md.TrainConfig)):
         low, high = f.metadata["low"], f.metadata["high"]
         if low is not None:
-            train.check({f.name: low}), train.check({f.name: high})
+            for value in (low, high):
+                train.check({f.name: value})
             for beyond in (low - 1, high * 2):
                 with pytest.raises(ValueError, match=f"{f.name} .* does not work; give {low} to"):
                     train.check({f.name: beyond})

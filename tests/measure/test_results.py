@@ -72,17 +72,14 @@ OF_A_RUN = {"seed", "name", "out_dir", "save_every", "device"}
 
 
 def settings_by(words):
-    """{setting: value} that a command makes today, but for those of one run, and its sizes by
-    name, all of them; ValueError if it is none today."""
+    """{setting: value} that a command makes today; ValueError if it is none today."""
     call = flags.read(words)
-    sources = call.changes.get("data", ()), call["study"], call.changes.get("tokenizer")
-    preset, _ = dispatch.pick_preset(call["preset"] or "auto", *sources)
-    m, t = registry.configs(preset, **call.changes)
+    m, t = registry.configs(dispatch.preset_of(call)[0], **call.changes)
     return vars(m) | vars(t)
 
 
 def all_sizes(settings):
-    """With those that its task or loader has anyway."""
+    """{name: value} of the sizes, with those that the task or the loader has anyway."""
     loader = settings["loader"]
     of = registry.loader(loader) if loader else registry.task(settings["data"][0])
     known = getattr(of, "SIZES", None) or getattr(of, "sizes", {})
@@ -104,8 +101,9 @@ def means_the_same(words, stored):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_command_beside_a_stored_run_makes_its_settings_today(name):
+def test_the_command_beside_a_stored_run_makes_its_settings_today(name, monkeypatch):
     """Whoever changes a preset, a default or a size sees which runs can no longer be repeated."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)  # as where they were made
     asked = {}  # a grid's runs differ by their seeds
     for line in results.lines_of(name):
         _, script, *words = shlex.split(line["command"])

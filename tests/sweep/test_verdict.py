@@ -116,13 +116,6 @@ def test_an_interval_is_students_and_wider_where_few_problems_were_asked():
     assert mean - few == pytest.approx(math.hypot(mean - low, half))
     assert rule.interval([0.5])[1:] == (-math.inf, math.inf)
     assert np.isfinite(rule.interval([0.5, 0.6])).all()
-    words = [rule.more_words(more) for more in (0, 1, 4, None)]
-    assert words == [
-        "",
-        ": about 1 more seed",
-        ": about 4 more seeds",
-        f": more than {rule.MOST} seeds",
-    ]
     assert rule.decide({}).n == 0 and rule.around(1, 0.5)(np.random.default_rng(0), 99).max() == 1
     assert rule.interval([0.5, math.nan, 0.5])[1:] == (-math.inf, math.inf)
 
@@ -184,6 +177,8 @@ def test_undecided_says_about_how_many_seeds_decide():
     half = [stats.t.ppf(1 - rule.LOOK_ERROR / 2, k - 1) * spread / math.sqrt(k) for k in (n - 1, n)]
     assert half[1] < gap.mean <= half[0]
     assert rule.compare([0.4, 0.0, 0.31, -0.4, -0.3], np.zeros(5), 0.01).more is None
+    words = ["", ": about 1 more seed", ": about 4 more seeds", f": more than {rule.MOST} seeds"]
+    assert [rule.more_words(more) for more in (0, 1, 4, None)] == words
 
 
 def test_two_arms_are_paired_by_seed():
