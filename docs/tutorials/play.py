@@ -212,9 +212,11 @@ assert all(each["3"] > 0.97 > 0.6 > each["93 to 100"] for each in walked["pairs 
 # ```python
 # import json
 #
-# import minidepth as md
 # from safetensors import safe_open
 # from safetensors.torch import load_file
+#
+# from minidepth_lab.base import configs
+# from minidepth_lab.models import variants
 #
 # path = "minidepth-2-layers-seed-1.safetensors"
 # with safe_open(path, "pt") as file:
