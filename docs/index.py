@@ -60,8 +60,8 @@ for (k, n), (good, runs) in learned.items():
 # ## Where to go on
 #
 # - **Play.** [Train a layer and ask trained ones](tutorials/play.md), in your browser.
-# - **Understand.** Seven lessons, from [the hypothesis](tutorials/1_hypothesis.md) on, or [the
-#   finding from scratch](tutorials/from_scratch.md) in 150 lines of PyTorch.
+# - **Understand.** The lessons, from [the hypothesis](tutorials/1_hypothesis.md) on, or [the
+#   finding from scratch](tutorials/from_scratch.md) in about a hundred lines of PyTorch.
 # - **Doubt.** [All predictions](reference/predictions.md) and which were wrong, [the published
 #   logs](tutorials/2_logs.md) that it began with, [the log of every run](reference/results.md).
 # - **Use it.** [Does depth help on your problem?](how-to/verdict.md) With Python 3.11 or newer,

@@ -6,7 +6,7 @@
 #
 # ```
 # python train.py --verdict icqa --budget 20m
-# python train.py --verdict my_task.py --sizes hops=3 --n_layers 6 --jobs 2
+# python train.py --verdict my_task.py --sizes jumps=3 --n_layers 6 --jobs 2
 # python train.py --verdict my.jsonl --margin 0.1
 # ```
 #

@@ -258,7 +258,7 @@ print(f"""## The notes on Chen & Zou
 1. **The question and its four kinds of task**: how many attention layers does memorisation need,
    how many reasoning, generalisation, and generalisation in context? Our runs agree with the
    paper's 1, 2, 2 and 3 layers, with the reservations below
-   ([depth thresholds](../tutorials/depth_map.md#thresholds)).
+   ([Layer by layer](../tutorials/depth_map.md#thresholds)).
 
 ### Differently, and why
 
@@ -338,7 +338,7 @@ print(f"""## LLmini
    every 128 without the tail, a split over blocks. On the three sources that we have in full its
    own counts of tokens come out exactly: {corpus["table"]["gsm8k"]["tokens"]:,},
    {corpus["table"]["commonsense_qa"]["tokens"]:,} and
-   {corpus["table"]["arc_challenge"]["tokens"]:,}. `--preset llmini-c --dry_run` prints its table.
+   {corpus["table"]["arc_challenge"]["tokens"]:,}.
 4. **A, B and C, trained for three passes**, two seeds each, on a fifth of its text
    ([scale](../tutorials/scale.md)). In both seeds A ends below B, and B below C, by
    {min(between):.2f} to {max(between):.2f} nats.

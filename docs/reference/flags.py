@@ -6,16 +6,16 @@ the same. In code: `minidepth.configs(preset, name=value, …)` for the presets 
 `laptop`, `minidepth_lab.keep.registry.configs(preset, name=value, …)` for all of them.
 
 Without `--preset` the command takes `tasks` if `--data` is a depth task, the study's own preset
-with `--study`, `report` if it finds a CUDA GPU, and `laptop` otherwise; its first line says which
-and why. What presets change stands [below](#what-presets-change). Several values of a flag train
-every combination: `--n_layers 1 2 4 --seed 0 1 2`.
-"""
+with `--study`, `report` if it finds a CUDA GPU and its data, and `laptop` otherwise; its first line
+says which and why. What presets change stands [below](#what-presets-change). Several values of a
+flag train every combination: `--n_layers 1 2 4 --seed 0 1 2`."""
 
+import argparse
 import dataclasses
 
 from minidepth_lab import tasks
 from minidepth_lab.base import configs
-from minidepth_lab.command import flags
+from minidepth_lab.command import flags, verdict
 from minidepth_lab.keep import registry
 from minidepth_lab.tasks.base.sizes import as_text, sizes_of
 
@@ -137,10 +137,25 @@ These flags are not settings of a run. They choose what the command does, or how
 
 settings = {f"--{f.name}" for kind in (configs.ModelConfig, configs.TrainConfig)
             for f in dataclasses.fields(kind)}  # fmt: skip
-print("| flag | what |\n|---|---|")
-for action in flags.make_parser(full=True)._actions:
-    if not settings & set(action.option_strings):
+
+
+def print_others(parser):
+    """A table of the flags that are no settings."""
+    print("| flag | what |\n|---|---|")
+    for action in parser._actions:
+        if settings & set(action.option_strings) or action.help == argparse.SUPPRESS:
+            continue
         value = action.metavar if isinstance(action.metavar, str) else ""
         value = " ".join(action.metavar) if isinstance(action.metavar, tuple) else value
         flag = f"{action.option_strings[-1]} {value}".strip()
         print(f"| `{flag}` | {action.help % vars(action)} |")
+
+
+print_others(flags.make_parser(full=True))
+print("""
+## Flags of a verdict
+
+With [`--verdict`](../how-to/verdict.md) these are different or new. `--compare` of two groups of
+runs takes `--margin X` and `--json`.
+""")
+print_others(verdict.make_parser())

@@ -11,6 +11,7 @@ import statistics
 from minidepth_lab import tasks
 from minidepth_lab.measure import judge, order, results
 from minidepth_lab.measure.judge import HELD, NOT_RUN, WRONG
+from minidepth_lab.show import verdict_map
 from minidepth_lab.studies import reread
 
 TUTORIALS = pathlib.Path(__file__).parents[1] / "tutorials"
@@ -57,20 +58,22 @@ order_of = {
 }
 n_ordered = sum(map(len, order_of.values()))
 n_others = n_ordered - len(order_of[order.BEFORE]) - len(order_of[order.MEASURED])
+n_of_verdicts = sum(map(len, verdict_map.tally().values()))
 not_run = ", ".join(key for key in by_id if by_id[key]["verdict"] == NOT_RUN)
 
 print(f"""# Predictions
 
 **Of {n_held + n_wrong} predictions that have been run, {n_held} held and {n_wrong} were wrong.**
 These are all {len(words)} that have a name in our files; what was expected without a name is not
-counted. Not run, or not yet: {not_run or "none"}. A prediction of several parts held only if each
+counted, and [{n_of_verdicts} more](../how-to/verdict.md#a-map-of-other-peoples-tasks) are about
+verdicts. Not run, or not yet: {not_run or "none"}. A prediction of several parts held only if each
 part did, so some that were wrong came true in part. Many say of fresh seeds what had been seen with
 others, as their notes tell, so the share that held says little about how well we understand these
 models.
 
-The history of the project shows of {n_ordered - n_others} that they were committed before their
-runs, or before what they say was measured of runs that there were. Of the other {n_others} it does
-not: [which is which](#written-before-the-runs).
+Git shows that {len(order_of[order.BEFORE])} were committed before their runs, and
+{len(order_of[order.MEASURED])} before the measurement that they predict. Of the other {n_others} it
+does not: [which is which](#written-before-the-runs).
 
 ## What surprised us
 

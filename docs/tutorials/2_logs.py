@@ -180,8 +180,8 @@ widgets.table(("perplexity", "training text", "new text"), [
 # | the hypothesis is confirmed | no: one seed, no answer checked, more parameters |
 #
 # The article names the single seed, the little data and the parameters as caveats itself, and it
-# proposes two runs that would tell depth from parameters. [We made them](7_equal_time.md), at a
-# small size.
+# proposes two runs that would tell depth from parameters. We made them, [small](7_equal_time.md)
+# and [at its size](report.md).
 #
 # **So the word PROVED has nothing to stand on.** That does not make the hypothesis wrong. What the
 # claim would need is on [one page](7_equal_time.md#what-the-word-proved-would-need). And the pair

@@ -55,8 +55,9 @@ rows = [
 widgets.table(["hops", *("1 loop" if n == 1 else f"{n} loops" for n in applied)], rows)
 
 # %% [markdown]
-# **One loop learns nothing, and each further loop adds a hop**, the fourth only in some runs. It is
-# not the parameters: a wide layer with those of four layers, applied once, learns nothing either.
+# **One loop learns nothing, and each further loop adds a hop**, the third and fourth not in every
+# run. It is not the parameters: a wide layer with those of four layers, applied once, learns
+# nothing either.
 #
 # But models that are trained apart differ in more than their loops. A step of five loops takes more
 # computing than a step of one, for example. So we also gave every model the same computing:
@@ -195,7 +196,7 @@ plt.show()
 # And one layer without loops? We know weights, [written by
 # hand](../reference/laboratory/measure.md#minidepth_lab.measure.by_hand), with which it answers
 # every one-hop question. Training [did not find them](../reference/results.md#ring-wide): with one
-# loop none of forty runs answers half of those questions, with two loops or three all eighty do
+# loop the best of 55 runs answers 0.54 of those questions, with two loops or three all eighty do
 # nearly always. So "one layer learns nothing" is a fact about this training, not a limit of every
 # layer.
 #
@@ -215,9 +216,9 @@ wide_runs, one_hop = results.runs("ring-wide", steps=1200), {}  # {loops: share 
 for run in wide_runs:
     share = run["accuracy_by"]["lengths"]["1"]["accuracy"]
     one_hop.setdefault(run["n_loops"], []).append(share)
-assert len(one_hop.pop(1)) == 40 and max(
-    run["accuracy"] for run in results.runs("ring-wide", steps=1200, n_loops=1)
-) < 0.5  # fmt: skip
+once = results.runs("ring-wide", n_loops=1)
+answered = [run["accuracy_by"]["lengths"]["1"]["accuracy"] for run in once]
+assert len(one_hop.pop(1)) == 40 and len(once) == 55 and f"{max(answered):.2f}" == "0.54"
 assert len(one_hop[2] + one_hop[3]) == 80 and min(one_hop[2] + one_hop[3]) > 0.95
 assert all(len(answers) == 5 for answers in at_test.values()) and len(at_test) == 24
 for (trained, loops), answers in at_test.items():

@@ -2,8 +2,9 @@
 # # Controls: equal time, parameters, data
 #
 # **Twelve layers have more than depth: more parameters, more computing, more room to learn text by
-# heart. With these held equal, looping one layer still helps. But two layers learn all that twelve
-# learn, in less than half of the time.** You will learn which control tells these things apart.
+# heart. With these held equal, looping one layer still helps with lookups and orderings, not with
+# sums. But two layers learn all that twelve learn, in less than half of the time.** You will learn
+# which control tells these things apart.
 #
 # The report compared one layer with twelve. Twelve have **depth**: what one look finds can direct
 # the next. They also have twelve times the **parameters** in their layers. A step of training takes
@@ -142,8 +143,8 @@ widgets.table(head, rows)
 #   two digits, and all of these occur in training.
 # - **The looped layer lacked settings, not depth.** Those above were chosen for twelve layers. With
 #   initial weights of half the size, each run is above every run of one layer without loops, which
-#   kept its settings after tuning. **So here depth helps at equal time and equal parameters.** (We
-#   had not named that comparison before.)
+#   kept its settings after tuning. **So here depth helps at equal time and equal parameters**, with
+#   lookups and orderings; with sums it is worse. (We had not named that comparison before.)
 
 # %% [markdown] tags=["details"]
 # **The tests.** Seven comparisons were named before the runs; exact permutation tests, corrected
@@ -191,7 +192,7 @@ widgets.table(["times read", "model", "its own text", "new text, at the end", "a
 #
 # **Read eighty times, they end worse than one layer on new text. Stopped at their best, they are
 # better, in every run.** So "depth hurts here" would say only that nobody stopped. Both models are
-# best in the first quarter of the training, as in the report's two curves.
+# best in the first quarter of the training.
 #
 # ## At the same fit
 #

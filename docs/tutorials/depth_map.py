@@ -1,11 +1,11 @@
 # %% [markdown]
 # # Layer by layer: how many, and what each does
 #
-# **How many layers does a task take? Five small tasks were learned with as many attention layers as
-# theory says, and by no run with fewer. For other tasks the layers were mostly enough on paper, and
-# training did not find how. And of twelve layers in one run, half can be left out: nothing but sums
-# suffers.** You will learn how to look for such thresholds, and how to see what a layer or a head
-# does.
+# **How many layers does a task take? Five small tasks (k-hop up to four hops) were learned with as
+# many attention layers as theory says, and by no run with fewer. For other tasks the layers were
+# mostly enough on paper, and training did not find how. And of twelve layers in one run, half can
+# be left out: nothing but sums suffers.** You will learn how to look for such thresholds, and how
+# to see what a layer or a head does.
 #
 # ## Thresholds
 #
@@ -178,8 +178,8 @@ head = ["may not look at", "1 jump", "2 jumps", "3, back", "3, ahead"]
 widgets.table(head, rows)
 
 # %% [markdown]
-# **Each kind of look carries one kind of question of three jumps, and no other.** (Seen in one run,
-# predicted of these five. Guessing finds one in sixteen.)
+# **Each kind of look by places carries one kind of question of three jumps, and no other.** (Seen
+# in one run, predicted of these five. Guessing finds one in sixteen.)
 #
 # ## How to count attention
 #

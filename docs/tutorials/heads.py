@@ -3,8 +3,8 @@
 #
 # **A published experiment found that the order matters: with the fewest heads in the first layer a
 # model ends worse. Its author's public code does not scale the logits. Unscaled, our runs repeat
-# its order and about its size; scaled, as in most models, what is left of it is a ninth as large.**
-# Ours are one or two seeds each, on far less text.
+# its order, about twice as large; scaled, as in most models, what is left of it is a ninth as
+# large.** Ours are one or two seeds each, on far less text.
 #
 # You will learn what nine single runs can tell, how a setting that the text does not name can make
 # a result, and what three "significant" differences among eighteen are worth.
@@ -195,8 +195,8 @@ for title, found in setups.items():
 widgets.table(["runs", "group", "ascending − constant", "descending − constant"], rows_of)
 
 # %% [markdown]
-# **So unscaled logits make the published order, and about its size.** In the setup of the code
-# ascending is far above constant unscaled, and level with it scaled. (Descending is *below*
+# **So unscaled logits make the published order, one to two times as large.** In the setup of the
+# code ascending is far above constant unscaled, and level with it scaled. (Descending is *below*
 # constant there, further than we had predicted.) Scaled, the nine at its size are still ranked much
 # alike, but their whole spread is a ninth as large. And scaled, each ends lower than unscaled: with
 # the scale there is nothing left for the order to repair.

@@ -3,7 +3,7 @@
 #
 # **In one small published study the bigger model was better, and so it was in our reruns of its
 # three models. The gain followed the parameters, so three sizes cannot tell depth from width. Two
-# thirds of its blocks are padding, and its losses do not show the lack of data that it names.**
+# thirds of its positions are padding, and its losses do not show the lack of data that it names.**
 #
 # LLmini is three models, A, B and C, trained for three passes over 14 million tokens from eleven
 # data sets. From C to A depth, width, heads and parameters all grow, and LLmini says itself that it

@@ -1,7 +1,7 @@
 """The flags of a verdict, and of two groups of runs compared by the same rule.
 
     python train.py --verdict icqa --budget 20m
-    python train.py --verdict my_task.py --sizes hops=3 --n_layers 6 --jobs 2
+    python train.py --verdict my_task.py --sizes jumps=3 --n_layers 6 --jobs 2
     python train.py --compare "runs/new/*" "runs/old/*" --json
 
 `--verdict` answers one question, does depth help on this source, and says when it cannot. What a
@@ -65,7 +65,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser = Parser(prog=console.COMMAND.split()[-1], allow_abbrev=False, description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     source = "a task, my_task.py, my.jsonl, rg:NAME, a data set of the hub, or embedded"
-    parser.add_argument("--verdict", metavar="SOURCE", required=True, help=source)
+    # --verdict --help is asked for by name, without a source
+    parser.add_argument("--verdict", metavar="SOURCE", nargs="?", required=True, help=source)
     parser.add_argument("--n_layers", type=int, default=4, help="of the deep arm (4)")
     margin = "the difference that matters, of accuracy, or in nats (0.05)"
     parser.add_argument("--margin", type=float, default=0.05, metavar="X", help=margin)
@@ -100,9 +101,9 @@ def main(arguments: list[str], command: Callable | None = None) -> int:
         if flags.count(flag) > 1:  # argparse would heed the last
             raise ValueError(f"{flag} is given twice; give it once")
     a = vars(make_parser().parse_args(arguments))
-    source = os.path.expanduser(a.pop("verdict"))
+    source = os.path.expanduser(a.pop("verdict") or "")
     if not source.strip():
-        raise ValueError("--verdict was given an empty value; is a variable unset?")
+        raise ValueError("--verdict names no SOURCE; give a task, a file or a data set's name")
     if not a["preset"]:
         del a["preset"]
     if a["budget"] is None:

@@ -25,7 +25,7 @@ def of(good):
 
 def predictions():
     """(how many of our predictions have been run, how many of these were wrong, of how many the
-    history shows that they were committed before their runs, or before the measurement)"""
+    history shows that they were committed before their runs)"""
     verdicts = {
         each["id"]: each["verdict"]
         for name in judge.experiments()
@@ -33,8 +33,7 @@ def predictions():
     }
     run = [key for key, verdict in verdicts.items() if verdict in (judge.HELD, judge.WRONG)]
     n_wrong = sum(verdicts[key] == judge.WRONG for key in run)
-    by_order = order.counts()
-    before = {*by_order[order.BEFORE], *by_order[order.MEASURED]}
+    before = set(order.counts()[order.BEFORE])
     return len(run), n_wrong, len(before & set(run))
 
 
@@ -72,12 +71,13 @@ def walks_on_that_read_once():
     """The same with a map that is read once; and on rings of 64, once round and at 1,000."""
     named = judge.named_runs("walk")
     larger = named["ring: 64, hints, kept throughout"]
-    return right(named["kept throughout"], ROUND, 0.995), right(larger, ("63", "1000"), 0.995)
+    return right(named["kept throughout"], ROUND, 0.95), right(larger, ("63", "1000"), 0.95)
 
 
 def follows_programs():
-    """Programs of permutations on a ring of 16, whose state does not come round, by runs that read
-    the map once and know the eight steps they were trained to: right at their worst of 20 to 35."""
+    """Programs of permutations on a ring of 16, whose state does not come round with the ring, by
+    runs that read the map once and know the eight steps they were trained to: right at their worst
+    of 20 to 35."""
     file, good = judge.File("no-cheat"), []
     for norm in ("", ", no norm"):
         for run in file.runs(f"permutations, read once{norm}"):
@@ -114,7 +114,7 @@ def answer(page="docs/{}.py"):
     walking, far, logs, wrong, no_cheat = (
         page.format(name)
         for name in (
-            "tutorials/4_walking", "tutorials/thousand_hops", "tutorials/2_logs",
+            "tutorials/4_walking", "tutorials/thousand_hops", "tutorials/report",
             "reference/predictions", "reference/no_cheat",
         )
     )  # fmt: skip
@@ -126,12 +126,12 @@ def answer(page="docs/{}.py"):
 - **[Looped on, it still knows where it is]({far}).** Trained to eight hops, it is right at a
   thousand, in {of(walks_on())}.
 - **What mostly fails is its memory of the map.** Let it read the map once and never change it, and
-  {of(at_16)} are right, round rings of 64 letters, too. So are all that learned [programs whose
-  state never comes round]({no_cheat}).
+  {of(at_16)} are right, and with training hints round rings of 64. So are {of(programs)} that
+  learned [programs whose state does not come round with the ring]({no_cheat}).
 - **On real text, twelve layers [predict a little better]({logs})**, by {low} to {high} nats per
   token. Better answers were not shown.
-- **[{n_wrong} of {n_run} predictions]({wrong}) were wrong.** History shows of
-  {n_before} that they were written before their runs."""
+- **[{n_wrong} of {n_run} predictions]({wrong}) were wrong.** History shows
+  {n_before} written before their runs."""
 
 
 ROWS = {1: "one attention layer", 2: "looped twice", 3: "looped three times",
