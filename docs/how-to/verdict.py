@@ -14,8 +14,8 @@
 # data set of the hub, `embedded`, or `rg:NAME`, a generator of the package reasoning-gym. Any
 # setting of the model and the training may be typed beside it: `--d_model 128 --steps 2000`. A
 # generator's own settings, its difficulty, are `--sizes`, as in `--verdict rg:chain_sum --sizes
-# max_terms=4,max_digits=1`. What the model answers is right if the generator's own scorer gives it
-# the whole score; so any palindrome of the letters is right, and not one of them alone.
+# max_terms=4,max_digits=1`. An answer is right if the generator's own scorer gives it full marks:
+# any palindrome of the letters is right, not one of them alone.
 #
 # The answer to `--verdict icqa --sizes pairs=4,symbols=8 --steps 500 --d_model 32 --seeds 8`, and
 # how long it took on one core of a busy machine:
@@ -66,7 +66,8 @@ widgets.table(("verdict", "its rule"), verdict.RULES.items())
 # or more. *Above 0*: the whole interval is above 0, and not within the margin. A difference that is
 # surely there but surely small is no help. Chance is the task's own number for guessing or for its
 # shortcut, whichever is higher, else the share of the commonest answer. Rows without answers are
-# judged by validation loss, in nats, with the same margin; nobody and nothing is too easy there.
+# judged by validation loss, in nats, with the same margin; there *nobody learned it* and *too easy*
+# do not occur.
 #
 # ## How you would know
 #
@@ -103,8 +104,7 @@ widgets.table(("truth", "outcomes", "wrong", "seeds, mean", "verdicts"), rows)
 # eight seeds for a difference of 0.6, twenty for 0.2, and more than seventy to say that there is
 # none.
 #
-# The order of the questions keeps the error of the whole sentence at that of one: the next question
-# is asked only where the one before was answered *above 0*.
+# Each question is asked only if the one before was *above 0*, so the error does not add up.
 #
 # ## Time
 #

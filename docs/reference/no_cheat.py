@@ -80,8 +80,8 @@ for arm in ("feed-forward 256", "two layers"):
 #
 # ## What came out
 #
-# Of a run *knows eight* means that what it was trained to, eight steps, is right at 0.95 in it (of
-# sums sixteen). *The least* is the worst number of steps within the window, of the worst run, the
+# A run *knows eight* if it is right at 0.95 after the eight steps of training (of sums sixteen).
+# *The least* is the accuracy at the worst number of steps within the window, of the worst run, the
 # median and the best. *Whole* is how many of 1,000 rings have no error in the whole window, at the
 # median (of rings of 64 there are 200, of 128 there are 100). The cheats are at their best within
 # the window.
@@ -216,7 +216,7 @@ widgets.table(["", "runs", "looked at each … steps", "first seen at step"], ro
 assert sorted(knew) == [500] * 9 + [1000] and sorted(asked) == [500] * 8 + [750] * 2
 
 # %% [markdown]
-# So a map that is read once is enough. The other questions do no harm.
+# The other questions do no harm.
 #
 # ### A map is read, and then lost
 #

@@ -183,8 +183,8 @@ plt.show()
 
 # %% [markdown]
 # The first loop only prepares. Asked for fewer hops, the question stops where it should and waits:
-# the number in it says when. Not every model is as clear: in two of the six, the right letter can
-# be read in at least 0.8 of the questions after each loop.
+# the number in it says when. Only in two of the six models can the right letter be read in 0.8 of
+# the questions after every loop.
 #
 # ## What this shows, and what it does not
 #

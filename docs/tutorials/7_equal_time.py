@@ -184,7 +184,16 @@ for times in (20, 40, 80):
             mean[times, model, key] = statistics.mean(run[key] for run in stored[times, model])
         shown = (f"{mean[times, model, key]:.2f}" for key in ("val_loss", "best_val_loss"))
         rows.append([times, model, f"{mean[times, model, 'train_loss_eval']:.2f}", *shown])
-widgets.table(["times read", "model", "its own text", "new text, at the end", "at its best"], rows)
+widgets.table(
+    [
+        "times read",
+        "model",
+        "nats per token of its own text",
+        "of new text, at the end",
+        "at its best",
+    ],
+    rows,
+)
 
 # %% [markdown]
 # **Read twenty times, twelve layers end lower on both texts.** (With a learning rate of its own,

@@ -102,7 +102,12 @@ for name, runs in models.items():
         row.append("{:.2f} ± {:.2f}".format(*results.interval(losses)))
     right = sum(round(39 * run["accuracy"]) for run in runs)
     rows.append((*row, f"{math.exp(statistics.mean(at_end[name])):.0f}", f"{right} of 117"))
-head = ["n = 3 seeds, 95 %", "parameters", "train loss, no dropout", "validation loss"]
+head = [
+    "n = 3 seeds, 95 %",
+    "parameters",
+    "train loss, no dropout (nats per token)",
+    "validation loss",
+]
 widgets.table((*head, "perplexity", "answers right"), rows)
 
 # %% [markdown]

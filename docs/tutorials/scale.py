@@ -79,7 +79,13 @@ for name in names:
     took = [run["seconds"] / 60 for run in ours[name].values()]
     times = [f"{minutes[name.lower()]:.0f}", ", ".join(f"{time:.1f}" for time in took)]
     rows.append([name, published_end, *losses, ", ".join(perplexity), *times])
-head = ["at the end", "published", "ours, seed 42", "seed 43", "perplexities of these three"]
+head = [
+    "nats per token at the end",
+    "published",
+    "ours, seed 42",
+    "seed 43",
+    "perplexities of these three",
+]
 head += ["minutes, published", "ours"]
 widgets.table(head, rows)
 apart, rows = {}, []
@@ -149,7 +155,7 @@ widgets.table([*head, "for each million more"], rows)
 # %% tags=["hide"]
 small = {name: list(runs.values()) for name, runs in ours.items() if "stories" in name}
 rows = [[name, *(f"{run['val_loss']:.3f}" for run in runs)] for name, runs in small.items()]
-widgets.table(["four layers on", "loss, seed 50", "seed 51"], rows)
+widgets.table(["four layers on", "nats per token, seed 50", "seed 51"], rows)
 far = [run["measured"]["far"] for run in small["stories, rotary"]]
 rows = [[place, *(f"{found[place]:.3f}" for found in far)] for place in far[0]]
 widgets.table(["rotary, at places", "loss, seed 50", "seed 51"], rows)

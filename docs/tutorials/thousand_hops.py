@@ -194,9 +194,9 @@ plt.show()
 
 # %% [markdown]
 # **In these layers it is the map that gets lost.** With the pairs kept, all ten on sixteen letters
-# are right at a thousand hops, at 0.98 or more. On a ring of 64 that is half of it: five of ten
-# come once round, where as they are none does. (A layer that does not normalise loses more than the
-# map: [its state grows](beyond_training.md#a-walk-that-goes-on-comes-back). [How far the map
+# are right at a thousand hops, at 0.98 or more. On a ring of 64 keeping them brings five of ten
+# once round, and without it none comes. (A layer that does not normalise loses more than the map:
+# [its state grows](beyond_training.md#a-walk-that-goes-on-comes-back). [How far the map
 # moves](../reference/no_cheat.md#why), loop by loop, is drawn beside what is right.)
 #
 # ## Read once, then walk
@@ -228,7 +228,7 @@ plt.show()
 # %% [markdown]
 # What to see: read once, ten of ten layers on the ring of 64 are right at a thousand hops, and most
 # on the ring of 128. Where the pairs change, nearly all are lost before they are once round (dotted
-# line). The dashed lines are the hops of training.
+# line).
 
 # %% tags=["hide"]
 READ_ONCE = {  # what is said: runs that read once, trained to so many hops
