@@ -20,6 +20,7 @@ Dimensions, in comments as (B, T, C)                     example: the report's 1
 """
 
 import array
+import contextlib
 import dataclasses
 import itertools
 import json
@@ -53,6 +54,17 @@ def option(
     return field(default=default, metadata=dict(help=help, low=low, high=high, choices=choices))
 
 
+def check_limits(config: Any) -> None:
+    """ValueError for a setting beyond its limits, or that is none of its choices."""
+    for f in dataclasses.fields(config):
+        low, high, choices = (f.metadata[name] for name in ("low", "high", "choices"))
+        value = getattr(config, f.name)
+        for part in value if isinstance(value, tuple) else (value,):
+            if not (part in choices if choices else low is None or low <= part <= high):
+                wanted = ", ".join(choices) or f"{low} to {high:g}"
+                raise ValueError(f"{f.name} {part!r:.40} does not work; give {wanted}")
+
+
 @dataclass
 class ModelConfig:
     """The architecture. The defaults are the published report's."""
@@ -71,21 +83,18 @@ class ModelConfig:
 
     def validate(self) -> "ModelConfig":
         """Return self; ValueError for what cannot be built."""
-        if self.n_heads < 1 or self.d_model % self.n_heads:
+        check_limits(self)
+        if self.d_model % self.n_heads:
             wrong = f"n_heads {self.n_heads} does not divide d_model {self.d_model}"
             raise ValueError(f"{wrong}; give {math.gcd(self.n_heads, self.d_model)}, say")
         return self
-
-
-REPORT_DATA = "wop/XXXXXL-chain-of-thought"
-DEVICES, PRECISIONS = ("auto", "cuda", "cpu"), ("auto", "fp32", "fp16", "bf16")
 
 
 @dataclass
 class TrainConfig:
     """The data and the training. The defaults are the published report's."""
 
-    data: str = option(REPORT_DATA, "'embedded', a .jsonl file of conversations, or a hub id")
+    data: str = option("wop/XXXXXL-chain-of-thought", "'embedded', a .jsonl file, or a hub id")
     tokenizer: str = option("Qwen/Qwen2.5-0.5B", "hub id, folder, or 'embedded'")
     problem_steps: tuple = option((1, 2, 3), "steps of the embedded problems: 2,3,4", 1, 9)
     ring_questions: int = option(1, "questions about each embedded ring to train on", 1, 99)
@@ -105,8 +114,10 @@ class TrainConfig:
     beta1: float = option(0.9, "AdamW's decay rate of the mean gradient", 0, 0.999999)
     beta2: float = option(0.95, "AdamW's decay rate of the mean squared gradient", 0, 0.999999)
     grad_clip: float = option(1.0, "longest gradient, as a norm over all weights", 1e-9)
-    device: str = option("auto", "where to train", choices=DEVICES)
-    precision: str = option("auto", "auto: fp16 on CUDA, else fp32", choices=PRECISIONS)
+    device: str = option("auto", "where to train", choices=("auto", "cuda", "cpu"))
+    precision: str = option(
+        "auto", "auto: fp16 on CUDA, else fp32", choices=("auto", "fp32", "fp16", "bf16")
+    )
     seed: int = option(0, "of the weights, the dropout and the order of the batches", 0, 2**31)
     eval_every: int = option(25, "steps from one evaluation to the next", 1)
     eval_blocks: int = option(64, "validation blocks measured, always the same ones", 1)
@@ -116,9 +127,11 @@ class TrainConfig:
 
     def validate(self) -> "TrainConfig":
         """Return self; ValueError for what cannot be run."""
-        if self.warmup_steps >= max(1, self.lr_steps or self.steps):
-            wrong = f"warmup_steps {self.warmup_steps:g} leaves none of {self.steps} steps"
-            raise ValueError(f"{wrong}; give fewer, or a share of all steps, as 0.1")
+        check_limits(self)
+        steps = self.lr_steps or self.steps
+        if self.warmup_steps >= steps:
+            rise = f"warmup_steps {self.warmup_steps:g}"
+            raise ValueError(f"{rise} leaves none of {steps} steps; give fewer, or a share: 0.1")
         return self
 
 
@@ -157,7 +170,7 @@ def configs(preset: str = "laptop", **changes: Any) -> tuple[ModelConfig, TrainC
     return make_configs(PRESETS[preset] | changes)
 
 
-# ---------- model: a pre-norm GPT, by default without biases, twin of transformers' GPT-2 ------
+# ---------- model: a pre-norm GPT, twin of transformers' GPT-2 ----------
 
 
 class Cache:
@@ -241,15 +254,13 @@ class Layer(nn.Module):
         return x + self.mlp(self.norm2(x)) if self.has_mlp else x
 
 
-HEAD_ROWS = 512  # of logits at a time: in float32 300 MB at the report's size
-
-
 class GPT(nn.Module):
     """tokens (B, T) int64 → logits (B, T, V), with a cache those of the last token, (B, 1, V);
     with targets (B, T), -100 for none → loss_sum, n_tokens, each (B,).
 
-    Another model that train() is to train is called in the same ways and has `config`, `n_words`
-    and `autocast_dtype`; what looks into models asks for run_loops(), `norm` and `head_weight` too.
+    Another model that train() is to train is called in the same ways and has `config`, `n_words`,
+    `most_tokens` and `autocast_dtype`; what looks into models asks for run_loops(), `norm` and
+    `head_weight` too.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -307,7 +318,7 @@ class GPT(nn.Module):
     ) -> Iterator[torch.Tensor]:
         """Yield the residual stream (B, T, C) after each loop, an application of all layers, before
         the last norm; `loops` of them, or config.n_loops. In `cache`, a Cache for each time a layer
-        is applied, keys and values gather: the next call goes on where this one ends."""
+        is applied, keys and values gather: the next call, of one token, goes on from there."""
         x = self.embed(tokens, cache[0].length if cache else 0)
         for loop in range(loops or self.config.n_loops):  # the same weights again (2502.17416)
             for i, layer in enumerate(self.blocks):
@@ -360,7 +371,8 @@ class GPT(nn.Module):
                 logits = F.linear(h, self.head_weight)
             return F.cross_entropy(logits.float(), targets, reduction="none")
 
-        parts = zip(h.split(HEAD_ROWS), targets.split(HEAD_ROWS))
+        rows = 512  # of logits at a time: in float32 300 MB at the report's size
+        parts = zip(h.split(rows), targets.split(rows))
         return torch.cat([checkpoint(part, *each, use_reentrant=False) for each in parts])
 
 
@@ -407,22 +419,19 @@ def embedded_problem(
         line = letters[: max(6, steps + 1)]
         first = line.index(min(line))
         key, keys = " ".join(line[first:] + line[:first]), math.perm(10, len(line)) // len(line)
-        pairs = [f"{a} {b}" for a, b in zip(line, line[1:] + line[:1])]
-        pairs.sort(key=lambda _: draw())
+        pairs = sorted(map(" ".join, zip(line, line[1:] + line[:1])), key=lambda _: draw())
         told = "" if ring else f"Follow {', '.join(pairs)}. "
         asked = f"{told}Go {steps} from {line[0]} ?"
         return asked, " ".join(line[: steps + 1]), line[steps], len(line) - 1, key, keys
     line, k = letters[: steps + 1], int((steps + 1) * draw())
     key, keys = " ".join(line), math.perm(10, len(line))
-    pairs = [f"{a} {b}" for a, b in zip(line, line[1:])]
-    pairs.sort(key=lambda _: draw())
+    pairs = sorted(map(" ".join, zip(line, line[1:])), key=lambda _: draw())
     asked = f"Sort {', '.join(pairs)}. Number {k + 1} ?"
     return asked, key, line[k], len(line), key, keys
 
 
 def is_held_out(key: str, keys: int) -> bool:
-    """Whether training never sees the problem of this key, of which there are `keys`: an eighth of
-    them, a half where they are few."""
+    """Whether training never sees the problem of this key: an eighth of all `keys`, half of few."""
     return zlib.crc32(key.encode()) % (8 if keys >= 600 else 2) == 0
 
 
@@ -451,18 +460,14 @@ def embedded_rows(
                 for _ in range(1, questions):
                     several.append(embedded_problem(draw, family, len(ring) - 1, ring=ring)[:3])
             messages = []
-            for question, work, answer in several:
+            for asks, work, answer in several:
                 says = f"#### {answer}" if direct else f"<think>\nSo {work}\n</think>\n\n {answer}"
-                messages.append(dict(role="user", content=question))
-                messages.append(dict(role="assistant", content=says))
+                messages += [dict(role="user", content=asks), dict(role="assistant", content=says)]
             rows.append(dict(messages=messages, family=family, steps=k, guess=1 / candidates))
             turn, tried = turn + 1, 0
         elif tried == 2000:
             kinds.remove((k, family))
             tried = 0
-    if n and not rows:
-        none = f"with steps {tuple(steps)} and modulus {modulus} there is no problem left"
-        raise ValueError(f"{none}; give others")
     return rows
 
 
@@ -479,7 +484,10 @@ def read_rows(config: TrainConfig) -> tuple[list[dict], list[dict], int]:
         return train, embedded_rows(600, True, steps), 0
     if config.data.endswith(".jsonl"):
         with open(config.data, encoding="utf-8") as f:
-            rows = [json.loads(line) for line in f if line.strip()]
+            try:
+                rows = [json.loads(line) for line in f if line.strip()]
+            except json.JSONDecodeError as error:
+                raise ValueError(f"{config.data} has {error.doc:.40}…, not JSON: {error}") from None
     else:
         from datasets import load_dataset
 
@@ -489,9 +497,9 @@ def read_rows(config: TrainConfig) -> tuple[list[dict], list[dict], int]:
         rows = [rows[i] for i in places.sort().values.tolist()]
     usable = []
     for row in rows:
-        messages = row.get("messages") if isinstance(row, dict) else None
-        said = [m.get(key) for m in messages or [{}] for key in ("role", "content")]
-        usable += [row] if all(isinstance(text, str) for text in said) else []
+        with contextlib.suppress(TypeError, KeyError):  # what is no conversation is left out
+            said = [m[key] for m in row["messages"] for key in ("role", "content")]
+            usable += [row] if said and all(isinstance(text, str) for text in said) else []
     n = min(len(usable) - 1, math.ceil(len(usable) * config.val_fraction))
     if n < 1:
         form = '{"messages": [{"role": "user", "content": "…"}, …]}'
@@ -545,9 +553,7 @@ def segments(messages: list[dict], end: str = "") -> list[tuple[str, bool]]:
     return parts
 
 
-def encode(
-    rows: Iterable, tokenizer: Any, loss_on: str = "all"
-) -> Iterator[tuple[list[int], list[bool]]]:
+def encode(rows: Iterable, tokenizer: Any, loss_on: str = "all") -> Iterator[tuple[list, list]]:
     """segments() of each row → its token ids, and for each token whether it is learned: two lists.
 
     Segments are encoded one by one, so that a prompt is what it was in training, and of a thousand
@@ -609,17 +615,17 @@ class Data:
         """(tokens, targets), each (n, T) int64, of the 0-based step: a function of it, of the seed
         and of the state, so that a resumed run draws the same, and every process of a job knows the
         whole batch. Here each epoch has a new order."""
-        total, places = len(self.train[0]), range(step * n, (step + 1) * n)
-        orders = {epoch: torch.randperm(total, generator=generator(self.seed, epoch))
-                  for epoch in {at // total for at in places}}  # fmt: skip
-        rows = torch.stack([orders[at // total][at % total] for at in places]).numpy()
+        total, first = len(self.train[0]), step * n
+        epochs = range(first // total, (first + n - 1) // total + 1)
+        orders = [torch.randperm(total, generator=generator(self.seed, epoch)) for epoch in epochs]
+        rows = torch.cat(orders)[first % total :][:n].numpy()
         return tuple(torch.from_numpy(part[rows]).long() for part in self.train)
 
     def after_step(self, loss: float) -> None:
         """Called with the training loss after each step that was not skipped."""
 
     def evaluate(self, model: nn.Module) -> dict:
-        """{name: value} that each evaluation adds to the log; the model is in eval mode."""
+        """{name: Python number} that an evaluation adds to the log; the model is in eval mode."""
         return {}
 
     def fingerprint(self) -> list[int]:
@@ -663,17 +669,18 @@ def load_data(config: TrainConfig, block_size: int = 512, tokenizer: Any = None)
         parts = (segments(row["messages"], end) for row in rows)
         encoded = list(encode(parts, tokenizer, config.loss_on))
         fits = [len(ids) <= block_size + 1 for ids, _ in encoded]
-        problems = [problem_of(row) for row, fit in zip(rows, fits) if fit]  # of those held out
         if config.packing == "pad":  # half of a conversation would lack its question or its answer
             encoded = list(itertools.compress(encoded, fits))
+            facts[f"{kind}_rows_too_long"] = fits.count(False)
         made.append(blocks(encoded, block_size, config.packing))
-        facts[f"{kind}_rows"], facts[f"{kind}_rows_too_long"] = len(encoded), fits.count(False)
+        facts[f"{kind}_rows"] = len(encoded)
         if not (made[-1][1] != -100).any():
             few = f"no row for {kind} fits in {block_size} tokens, or they are too few to fill it"
             raise ValueError(f"data {config.data}: {few}; give another --block_size")
-    problems = [problem for problem in problems if problem]
-    if problems and all("guess" in problem for problem in problems):
-        facts["guess"] = statistics.mean(problem["guess"] for problem in problems)
+    problems = [p for row, fit in zip(rows, fits) if fit and (p := problem_of(row))]  # held out
+    guesses = [problem.get("guess") for problem in problems[: config.eval_problems]]
+    if guesses and all(isinstance(guess, float) for guess in guesses):
+        facts["guess"] = statistics.mean(guesses)
     return Data(*made, tokenizer, problems, facts, len(tokenizer))
 
 
@@ -736,8 +743,7 @@ def answer_texts(
         shortest, longest = len(prompts[some[0]]), len(prompts[some[-1]])
         padded = [prompts[i] + [-1] * (longest - len(prompts[i])) for i in some]
         tokens, known = torch.tensor(padded, device=device).tensor_split([shortest], 1)
-        most = longest - shortest + max_new_tokens
-        tokens = generate(model, tokens, most, pick, eos, known)
+        tokens = generate(model, tokens, known.size(1) + max_new_tokens, pick, eos, known)
         for i, ids in zip(some, tokens.tolist()):
             answer = ids[len(prompts[i]) : len(prompts[i]) + max_new_tokens]
             texts[i] = tokenizer.decode(answer[: answer.index(eos)] if eos in answer else answer)
@@ -757,11 +763,9 @@ def accuracy(model: nn.Module, tokenizer: Any, problems: list[dict]) -> dict:
     families = [str(problem.get("family", "other")) for problem in problems]
     kinds = [f"{family} {p.get('steps', 'other')}" for family, p in zip(families, problems)]
     for name, groups in (("accuracy_by_family", families), ("accuracy_by_problem", kinds)):
-        by_kind = {kind: [] for kind in sorted(groups)}
-        for kind, correct in zip(groups, right):
-            by_kind[kind].append(correct)
-        if len(by_kind) > 1:
-            measured[name] = {kind: statistics.mean(each) for kind, each in by_kind.items()}
+        for kind in sorted(set(groups)) if len(set(groups)) > 1 else ():
+            of_kind = [correct for correct, group in zip(right, groups) if group == kind]
+            measured.setdefault(name, {})[kind] = statistics.mean(of_kind)
     return measured
 
 
@@ -800,7 +804,7 @@ class Folder:
         self.write("config.json", lambda f: f.write(json.dumps(about, indent=1).encode()))
 
     def log(self, log: list[dict]) -> None:
-        """The log so far, a record a line, with null, which every reader takes, for NaN."""
+        """The log so far, a record a line, with null, which all can read, for infinity and NaN."""
         records = json.loads(json.dumps(log), parse_constant=lambda _: None)
         lines = [json.dumps(record, separators=(",", ":")) + "\n" for record in records]
         self.write("log.jsonl", lambda f: f.write("".join(lines).encode()))
@@ -870,26 +874,24 @@ def over_all(number: float, device: torch.device) -> float:
 
 def pick_machine(config: TrainConfig) -> tuple[torch.device, torch.dtype | None]:
     """(device, under torchrun one of its own for each process; autocast's type, None for fp32)."""
-    kind, precision = config.device, config.precision
-    if kind == "auto":
-        kind = "cuda" if torch.cuda.is_available() else "cpu"
-    if precision == "auto":
-        precision = "fp16" if kind == "cuda" else "fp32"
+    kind, found = config.device, "cuda" if torch.cuda.is_available() else "cpu"
+    if kind == "cuda" and found == "cpu":
+        raise ValueError("device cuda is not there; give cpu, or auto")
+    kind = found if kind == "auto" else kind
     number = int(os.environ.get("LOCAL_RANK", 0)) if kind == "cuda" else None
-    half = dict(fp32=None, fp16=torch.float16, bf16=torch.bfloat16)[precision]
-    return torch.device(kind, number), half
+    types = dict(fp32=None, fp16=torch.float16, bf16=torch.bfloat16)
+    types["auto"] = torch.float16 if kind == "cuda" else None
+    return torch.device(kind, number), types[config.precision]
 
 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
     """AdamW in its fused form; weight decay on matrices and embeddings, and on norms and biases if
     `decay_all` says so."""
     decay, betas = config.weight_decay, (config.beta1, config.beta2)
-    groups = [
-        dict(params=[p for p in model.parameters() if p.dim() > 1]),
-        dict(params=[p for p in model.parameters() if p.dim() == 1],
-             weight_decay=decay if config.decay_all else 0.0),
-    ]  # fmt: skip
-    return torch.optim.AdamW(groups, config.lr, betas, weight_decay=decay, fused=True)
+    matrices = dict(params=[p for p in model.parameters() if p.dim() > 1])
+    others = dict(params=[p for p in model.parameters() if p.dim() < 2])
+    others["weight_decay"] = decay if config.decay_all else 0.0
+    return torch.optim.AdamW([matrices, others], config.lr, betas, weight_decay=decay, fused=True)
 
 
 def parallel(model: nn.Module, device: torch.device) -> nn.Module:
@@ -1002,18 +1004,16 @@ def evaluate(model: nn.Module, data: Data, config: TrainConfig, last: bool) -> d
 
 def log_line(record: dict, steps: int) -> str:
     """A record of the log as it is printed, in the report's own format."""
-    where = f"epoch {record['epoch']} step {record['step']}/{steps} lr {record['lr']:.2e}"
-    losses = f"train {record['train_loss']:.4f} val {record['val_loss']:.4f}"
-    line = f"{where} {losses} ({record['seconds']:.0f}s)"
-    return line + (f" right {record['accuracy']:.2f}" if "accuracy" in record else "")
+    line = "epoch {epoch} step {step}/{steps} lr {lr:.2e} train {train_loss:.4f} val {val_loss:.4f}"
+    line += " ({seconds:.0f}s)" + (" right {accuracy:.2f}" if "accuracy" in record else "")
+    return line.format(steps=steps, **record)
 
 
 class Diverged(RuntimeError):
-    """Gradients or weights became infinite or NaN; the message says what to change."""
+    """Gradients, weights or the loss became infinite or NaN."""
 
-
-GENTLER = "lower --lr, raise --warmup_steps, or use --precision fp32"
-MOST_SKIPPED = 25  # in a row: GradScaler starts at 2^16, so after 16 halvings it is not the cause
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}; lower --lr, raise --warmup_steps, or use --precision fp32")
 
 
 def train(
@@ -1023,8 +1023,8 @@ def train(
 ) -> tuple[nn.Module, list[dict]]:  # fmt: skip
     """Train one model → (it, in eval mode, and the log: a record for each evaluation).
 
-    Without a folder nothing is written. `resume` goes on from the folder's last checkpoint, if it
-    has one, on the CPU to the same losses, bit for bit, as if the run had never stopped.
+    Without a folder nothing is written. `resume` goes on from the last checkpoint of a folder that
+    has begun, if it has one: on the CPU to the same losses, bit for bit, as if never stopped.
     make_model(config) gives a module that is called as GPT is. on_log(record) is called with each
     record; by default it prints the report's line. stop() is asked after each step: if true the run
     is saved and returned. Under torchrun every process calls this alike.
@@ -1057,6 +1057,7 @@ def train(
             training.scaler.load_state_dict(state["scaler"])
         data.state, began = state["data"], began - state["seconds"]
         done, log, skipped, in_a_row = (state[k] for k in ("step", "log", "skipped", "in_a_row"))
+        folder.log(log)  # a run that was cut off as it saved lacks its last line
     if over_all(done, device) != done * world:  # each process has read the folder for itself
         raise ValueError(f"{folder.path} is at another step for another process; let them share it")
 
@@ -1082,9 +1083,8 @@ def train(
             data.after_step(loss)
 
         # 5. give up a run that is lost; its last checkpoint stays
-        if in_a_row == MOST_SKIPPED:
-            trouble = f"the gradient was infinite or NaN for {in_a_row} steps, up to {done}"
-            raise Diverged(f"{trouble}; {GENTLER}")
+        if in_a_row == 25:  # GradScaler starts at 2^16: after 16 halvings it is not the cause
+            raise Diverged(f"the gradient was infinite or NaN for 25 steps, up to {done}")
 
         # 6. evaluate
         last = done == t.steps
@@ -1095,7 +1095,7 @@ def train(
             record = dict(step=done, epoch=epoch, lr=lr, train_loss=loss, grad_norm=grad_norm)
             record["val_loss"] = mean_loss(model, data.val, t.eval_blocks, t.batch_size)
             if last and not math.isfinite(record["val_loss"]):  # what was saved before stays
-                raise Diverged(f"the loss is infinite or NaN at the last step, {done}; {GENTLER}")
+                raise Diverged(f"the loss is infinite or NaN at the last step, {done}")
             record |= evaluate(model, data, t, last)
             record |= dict(seconds=round(time.perf_counter() - began, 2), skipped_steps=skipped)
             record["tokens_per_second"] = round(busy_tokens / busy)
@@ -1115,7 +1115,7 @@ def train(
         # 9. save; the log after the weights, so that a finished one has them
         if last or stopping or done % t.save_every == 0:
             if not all(bool(w.isfinite().all()) for w in model.state_dict().values()):
-                raise Diverged(f"weights are infinite or NaN after step {done}; {GENTLER}")
+                raise Diverged(f"weights are infinite or NaN after step {done}")
             state = dict(step=done, log=log, skipped=skipped, in_a_row=in_a_row, data=data.state)
             state |= dict(model=model.state_dict(), optimizer=optimizer.state_dict())
             state |= dict(scaler=training.scaler.state_dict(), seconds=time.perf_counter() - began)

@@ -49,19 +49,6 @@ KINDS = md.ModelConfig, md.TrainConfig
 FIELDS = {f.name: f for kind in KINDS for f in dataclasses.fields(kind)}
 
 
-def check(changes: dict) -> None:
-    """ValueError for a setting beyond its limits."""
-    for name, value in changes.items():
-        low, high, choices = (FIELDS[name].metadata[key] for key in ("low", "high", "choices"))
-        for part in value if isinstance(value, tuple) else (value,):
-            if choices and part not in choices:
-                raise ValueError(
-                    f"{name} {part!r:.40} is unknown; choose from {', '.join(choices)}"
-                )
-            if low is not None and not low <= part <= high:
-                raise ValueError(f"{name} {part!r:.40} does not work; give {low} to {high:g}")
-
-
 def make_parser() -> Parser:
     """The flags: what is done, and one for each setting."""
     about = "Train a Transformer of any depth and see what the depth did."
@@ -116,7 +103,7 @@ def describe(m: md.ModelConfig, t: md.TrainConfig, data: md.Data) -> list[str]:
     for name, why in (("unusable_rows", "are no conversations"),
                       ("train_rows_too_long", "for training are longer than a block"),
                       ("val_rows_too_long", "held out are longer than a block")):  # fmt: skip
-        if facts[name]:
+        if facts.get(name):
             lines.append(f"note: {facts[name]:,} rows {why} and left out")
     return lines
 
@@ -129,8 +116,12 @@ def check_run(path: str) -> None:
 
 def train(a: dict, changes: dict) -> int:
     """Train a run or go on with it; the exit code, 130 for one that was stopped."""
-    path = a["resume"]
+    path, first = a["resume"], md.processes()[0] == 0  # under torchrun one process speaks
     if path:
+        if changes:
+            raise ValueError(
+                f"--resume keeps the run's settings; leave out --{next(iter(changes))}"
+            )
         check_run(path)
         m, t = md.read_configs(path)
         log = os.path.join(path, "log.jsonl")
@@ -142,14 +133,14 @@ def train(a: dict, changes: dict) -> int:
         tokenizer = md.load_tokenizer(words) if os.path.isdir(words) else None
     else:
         preset = a["preset"] or ("report" if torch.cuda.is_available() else "laptop")
-        print(f"preset {preset}" + ("" if a["preset"] else ", as the machine has it"))
+        if first:
+            print(f"preset {preset}" + ("" if a["preset"] else ", as the machine has it"))
         m, t = md.configs(preset, **changes)
         tokenizer = None
         parts = [preset, *(f"{name}-{value}" for name, value in sorted(changes.items()))]
         path = os.path.join(a["out_dir"], a["name"] or re.sub(r"[^\w.+-]", "-", "_".join(parts)))
         if os.path.exists(os.path.join(path, "config.json")):  # before the data is loaded
             raise ValueError(f"{path} exists; give another --name, or --resume {path}")
-    first = md.processes()[0] == 0  # under torchrun one process speaks
     data = md.load_data(t, m.block_size, tokenizer)
     if first:
         print("\n".join(describe(m, t, data)))
@@ -184,6 +175,8 @@ def sample(a: dict, seed: int) -> int:
     """Print what a trained model answers to the prompt."""
     if not (a["prompt"] or "").strip():
         raise ValueError("--sample needs --prompt TEXT")
+    if a["temperature"] and not 0.01 <= a["temperature"] <= 100:
+        raise ValueError(f"--temperature {a['temperature']} does not work; give 0, or 0.01 to 100")
     check_run(a["sample"])
     model, tokenizer = md.load(a["sample"])
     if tokenizer is None:
@@ -205,7 +198,6 @@ def alone(arguments: list[str]) -> int:
     a = vars(make_parser().parse_args(arguments))
     changes = {name: a[name] for name in FIELDS if name in a}
     try:
-        check(changes)
         return sample(a, changes.get("seed", 0)) if a["sample"] else train(a, changes)
     except (ValueError, OSError) as error:
         message, code = error, 2

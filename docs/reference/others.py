@@ -184,8 +184,8 @@ looks up, to see whether the walk or the map is lost; that does not show that th
 - [2606.29983][s26] (abstract) trains on additions, brackets, sets and copies with random numbers of
   loops, which makes runs differ far less beyond training. Five of our runs have their loss after
   the last loop alone, whose number is drawn for each ring. All are right at 0.95 at a thousand
-  hops, at {DRAWN}; with a loss after each loop the same seeds are at {EACH}. So ours differ as much
-  without it.
+  hops, at {DRAWN}; with a loss after each loop the same seeds are at {EACH}. So our runs differ no
+  less for it.
 - [Chen 2026][c26] (abstract) trains a looped layer with a loss after the last loop on graphs, logic
   and text, for more than twenty loops, and finds a frontier: what loops reach is right, and beyond
   it is chance.

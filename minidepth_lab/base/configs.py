@@ -132,7 +132,7 @@ class TrainConfig(md.TrainConfig):
     """The data and the training, and what the laboratory's rooms ask of them."""
 
     data: tuple = md.option(
-        (md.REPORT_DATA,), "'embedded', a task, .jsonl .json .parquet .txt, hub ids"
+        (md.TrainConfig.data,), "'embedded', a task, .jsonl .json .parquet .txt, hub ids"
     )
     tokenizer: str = md.option("Qwen/Qwen2.5-0.5B", "hub id, folder, 'embedded', or 'characters'")
     device: str = md.option("auto", "where to train", choices=("auto", "cuda", "mps", "cpu"))

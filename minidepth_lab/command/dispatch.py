@@ -29,7 +29,7 @@ def pick_preset(name, data=(), study=None, tokenizer=None):
     found = f"{torch.cuda.device_count()} CUDA GPU found"
     wanted = []
     if not data:
-        wanted.append((md.REPORT_DATA, "dataset"))
+        wanted.append((md.TrainConfig.data, "dataset"))
     if not tokenizer:
         wanted.append((configs.TrainConfig.tokenizer, "model"))
     if wanted:

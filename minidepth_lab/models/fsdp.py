@@ -42,7 +42,7 @@ def whole(value):
 def parts_of(weights, moments, model):
     """The states of a model and its optimizer, from whole(), shared out as the model is."""
     parameters = list(model.parameters())  # as minidepth.make_optimizer() puts them in groups
-    parameters = [p for p in parameters if p.dim() > 1] + [p for p in parameters if p.dim() == 1]
+    parameters = [p for p in parameters if p.dim() > 1] + [p for p in parameters if p.dim() < 2]
     shared = share_like(moments["state"], dict(enumerate(parameters)))
     return share_like(weights, model.state_dict()), moments | dict(state=shared)
 

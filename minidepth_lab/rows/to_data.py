@@ -275,8 +275,9 @@ def make_data(
             "no held-out row can be asked: none ends in an answer after #### or </think> or in "
             "\\boxed{}, of one line, by the assistant"
         )
-    guesses = [problem["guess"] for problem in problems if "guess" in problem]
-    if guesses and len(guesses) == len(problems):
+    asked = problems[: config.eval_problems]
+    guesses = [problem["guess"] for problem in asked if "guess" in problem]
+    if guesses and len(guesses) == len(asked):
         facts["guess"] = statistics.mean(guesses)
     data = Data(*made, tokenizer, problems, facts, len(tokenizer), problem_sources=of_source)
     if name != "embedded":

@@ -30,7 +30,7 @@ def draw_run(folder, log, n, data):
     third the last one by a number, such as the hops of a walk, where the log has that."""
     name = os.path.basename(folder)[-40:]
     logs = {name.lstrip("_"): log}  # matplotlib names no line whose label begins so
-    if data == (md.REPORT_DATA,) and n in (1, 12):
+    if data == (md.TrainConfig.data,) and n in (1, 12):
         logs["published"] = results.published(f"report_log_{n}_layers")
     draw_logs(logs, os.path.join(folder, "curve.png"))
 

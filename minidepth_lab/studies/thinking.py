@@ -86,6 +86,9 @@ def load_data(config, block_size, tokenizer=None):
     if sizes["curriculum"]:
         train.sort(key=lambda row: row["steps"])
     held_out = md.embedded_rows(600, True, **kind)
+    if not train or not held_out:
+        left = f"with steps {config.problem_steps} and modulus {sizes['modulus']}"
+        raise ValueError(f"{left} there is no problem left; give others")
     data = to_data.make_data("embedded", train, held_out, config, block_size, tokenizer)
     data.sizes = as_text(sizes)
     if not sizes["curriculum"]:

@@ -181,7 +181,7 @@ def test_the_preset_follows_the_machine(capsys, monkeypatch, tmp_path):
     # unless nothing is to be fetched, or all of it is cached
     assert dispatch.pick_preset("auto", ("my.jsonl",), None, "words")[0] == "report"
     assert dispatch.pick_preset("auto", ("my.jsonl",))[0] == "laptop"
-    for folder in (f"datasets--{md.REPORT_DATA}", f"models--{configs.TrainConfig.tokenizer}"):
+    for folder in (f"datasets--{md.TrainConfig.data}", f"models--{configs.TrainConfig.tokenizer}"):
         (tmp_path / folder.replace("/", "--") / "snapshots").mkdir(parents=True)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
     assert dispatch.pick_preset("auto") == ("report", "2 CUDA GPU found")

@@ -5,7 +5,6 @@ import dataclasses
 import pytest
 
 import minidepth as md
-import train
 from minidepth_lab.base import configs
 from minidepth_lab.keep import running
 
@@ -54,16 +53,21 @@ def test_every_setting_takes_its_lowest_and_its_highest_value():
 
 
 def test_the_file_alone_takes_the_limits_and_nothing_beyond():
-    for f in (*dataclasses.fields(md.ModelConfig), *dataclasses.fields(md.TrainConfig)):
+    kinds = md.ModelConfig(), md.TrainConfig()
+    defaults = {f: config for config in kinds for f in dataclasses.fields(config)}
+    for f in defaults:
         low, high = f.metadata["low"], f.metadata["high"]
         if low is not None:
             for value in (low, high):
-                train.check({f.name: value})
+                md.check_limits(dataclasses.replace(defaults[f], **{f.name: value}))
             for beyond in (low - 1, high * 2):
                 with pytest.raises(ValueError, match=f"{f.name} .* does not work; give {low} to"):
-                    train.check({f.name: beyond})
+                    md.configs(**{f.name: beyond})
     for name, lowest in dict(n_heads=1, d_ff=0, n_layers=1, steps=1, seed=0, max_rows=0).items():
-        train.check({name: lowest})
+        md.configs(**{name: lowest})
+    for name in ("packing", "loss_on", "device", "precision"):
+        with pytest.raises(ValueError, match=f"{name} 'padded' does not work; give "):
+            md.configs(**{name: "padded"})
 
 
 def test_an_unknown_setting_is_told_where_all_of_them_are():

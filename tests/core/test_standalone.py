@@ -20,6 +20,8 @@ SMALL = "--preset laptop --n_layers 1 --d_model 16 --n_heads 2 --d_ff 32 --steps
 SMALL += " --max_rows 300 --batch_size 4 --grad_accum 1 --eval_every 3 --eval_problems 4"
 SMALL += " --watch_problems 0"
 
+NO_TURNS = ("text", ["a"], [None], {"role": "user"}, 5, None, [], [dict(role="user", content=1)])
+
 # the project may be installed here in editable form: its folders are taken off the path
 ALONE = """
 import json, os, sys
@@ -62,7 +64,9 @@ def test_two_files_train_and_sample(alone, tmp_path):
         for i in range(99)
     ]  # fmt: skip
     path = tmp_path / "rows.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, dict(text="no turns")]))
+    none = [dict(text="no turns"), "text", None, *(dict(messages=each) for each in NO_TURNS)]
+    rows = [row | dict(guess=None) for row in rows]  # a column without a value, as hubs have
+    path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, *none]))
     own = f"--data {path} --tokenizer runs/main/tokenizer --block_size 64 --name own"
     codes, out, err = alone(
         f"{SMALL} --name main",
@@ -70,7 +74,7 @@ def test_two_files_train_and_sample(alone, tmp_path):
         f"{SMALL} {own}",
     )
     assert codes == [0, 0, 0], out + err
-    assert out.count("Done. Final train loss") == 2 and "1 rows are no conversations" in out
+    assert out.count("Done. Final train loss") == 2 and f"{len(none)} rows are no" in out
     for name in ("main", "own"):
         model, tokenizer = md.load(str(tmp_path / "runs" / name))
         assert model.config.d_model == 16 and len(tokenizer) >= 300
@@ -78,7 +82,7 @@ def test_two_files_train_and_sample(alone, tmp_path):
         assert [record["step"] for record in log] == [1, 3, 6] and "accuracy" in log[-1]
 
 
-def test_what_cannot_be_done_is_one_line_and_a_2(alone):
+def test_what_cannot_be_done_is_one_line_and_a_2(alone, tmp_path):
     lines = (
         f"{SMALL} --name a --n_heads 3",
         f"{SMALL} --name a --dropout 2",
@@ -87,10 +91,20 @@ def test_what_cannot_be_done_is_one_line_and_a_2(alone):
         "--sample nowhere --prompt hello",
         "--resume nowhere",
         f"{SMALL} --data nowhere.jsonl",
+        f"{SMALL} --data broken.jsonl",
+        f"{SMALL} --name a --packing padded",
+        "--resume begun --lr 1",
+        "--sample begun --prompt hello --temperature -1",
+        *([] if torch.cuda.is_available() else [f"{SMALL} --name b --device cuda"]),
     )
+    (tmp_path / "broken.jsonl").write_text('{"messages": []}\n{"messages": [\n')
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun" / "config.json").write_text("{}")
     codes, out, err = alone(*lines)
     assert codes == [2] * len(lines), out + err
     assert err.count("\n") == len(lines) and "Traceback" not in err
+    for words in ("broken.jsonl", "leave out --lr", "--temperature -1"):
+        assert words in err
 
 
 def test_a_run_that_is_stopped_goes_on_to_the_same_weights(tmp_path):
@@ -107,9 +121,27 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_weights(tmp_path):
     assert [record["train_loss"] for record in again] == [record["train_loss"] for record in log]
     for name, weight in whole.state_dict().items():
         assert torch.equal(weight, halves.state_dict()[name]), name
+    kept = (tmp_path / "run" / "log.jsonl").read_text()
+    (tmp_path / "run" / "log.jsonl").write_text("")  # killed between its weights and its log
     assert md.train(m, t, data, folder, resume=True, **quiet)[1] == again  # nothing is left
+    assert (tmp_path / "run" / "log.jsonl").read_text() == kept
     with pytest.raises(ValueError, match="exists"):
         md.train(m, t, data, folder, **quiet)
+
+
+def test_guessing_is_of_the_problems_that_are_asked():
+    """Those with few steps are easier to guess, and the mix of the first is not that of all."""
+    m, t = md.configs(max_rows=50, eval_problems=1)
+    data = md.load_data(t, m.block_size)
+    assert len(data.problems) > 100 and data.facts["guess"] == data.problems[0]["guess"]
+
+
+def test_a_number_that_a_model_learns_is_updated_too():
+    """A parameter without a dimension is in one of the optimizer's two groups."""
+    gate = torch.nn.Module()
+    gate.one, gate.matrix = (torch.nn.Parameter(torch.ones(shape)) for shape in ((), (2, 2)))
+    groups = md.make_optimizer(gate, md.TrainConfig()).param_groups
+    assert [len(group["params"]) for group in groups] == [1, 1] and not groups[1]["weight_decay"]
 
 
 def test_two_files_train_under_torchrun(alone, tmp_path):
