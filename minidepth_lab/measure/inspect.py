@@ -378,11 +378,11 @@ def pairs_before(tokens: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """(B, T) bool: whether a token with its target has stood in the sequence before, so that who
     looks back can know the target."""
     found = torch.zeros(targets.shape, dtype=torch.bool)
-    for i, pair in enumerate(zip(tokens.tolist(), targets.tolist())):
+    for i, (row, wanted) in enumerate(zip(tokens.tolist(), targets.tolist())):
         pairs = set()
-        for place, both in enumerate(zip(*pair)):
+        for place, both in enumerate(zip(row, wanted)):
             found[i, place] = both in pairs
-            pairs.add(both)
+            pairs.add(tuple(row[place : place + 2]))  # as it stands, a target there or not
     return found
 
 

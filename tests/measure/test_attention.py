@@ -1,6 +1,7 @@
 """Attention captured, measured and drawn, against plain loops in float64."""
 
 import contextlib
+import itertools
 import json
 import math
 import shutil
@@ -217,12 +218,14 @@ def test_every_source_is_measured(tiny, jsonl):
 
 def test_layer_by_layer_is_what_the_parts_give(model):
     gpt = model()
-    tokens, targets = tokens_of(3, 20, 6), tokens_of(3, 21, 6)[:, 1:].clone()
-    targets[1, 12:] = -100
+    whole = tokens_of(3, 21, 6)
+    tokens, targets = whole[:, :-1], whole[:, 1:].clone()
+    targets[1, :12] = -100  # a question, in which a pair can stand as well
     before = inspect.pairs_before(tokens, targets)
     for b in range(3):
-        pairs = list(zip(tokens[b].tolist(), targets[b].tolist()))
-        assert before[b].tolist() == [pair in pairs[:i] for i, pair in enumerate(pairs)]
+        pairs = list(itertools.pairwise(whole[b].tolist()))
+        seen = [pair in pairs[:i] for i, pair in enumerate(pairs)]
+        assert before[b][targets[b] != -100].tolist() == seen[12 if b == 1 else 0 :]
     found = inspect.layer_by_layer(gpt, (tokens, targets))
     there = targets != -100
     for kind, those in (("seen", there & before), ("new", there & ~before)):
