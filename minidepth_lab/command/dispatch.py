@@ -108,10 +108,11 @@ ACTIONS = dict.fromkeys(flags.LOOKS, ask) | dict(resume=resume)
 
 def run_command(arguments, draws):
     """Do what the flags say; the exit code, None for 0. `draws`, whether a run draws its curve."""
-    if "--verdict" in arguments or "--compare" in arguments:  # which have flags of their own
+    asks = any(word.partition("=")[0] == "--verdict" for word in arguments)
+    if asks or "--compare" in arguments:  # which have flags of their own
         from minidepth_lab.command import verdict
 
-        if "--verdict" in arguments or verdict.wants_groups(arguments):
+        if asks or verdict.wants_groups(arguments):
             # its page has the curves of all runs
             return verdict.main(arguments, functools.partial(main, draws=False))
     processes.check_launch()

@@ -21,6 +21,7 @@ import minidepth as md
 from minidepth_lab.base import configs, console
 from minidepth_lab.measure import results
 from minidepth_lab.measure import verdict as rule
+from minidepth_lab.measure.cell import OF_DATA
 
 # settings that a verdict chooses itself
 CHOSEN = ("data", "n_layers", "n_loops", "seed", "epochs", "out_dir", "name", "loop_keeps")
@@ -31,7 +32,7 @@ SETTINGS = [
     for field in dataclasses.fields(kind)
     if field.name not in ("seed", "out_dir", "name", "device", "report_to")
 ]
-MEASURED_ON = ("data", "sizes", "val_data", "eval_problems", "eval_blocks")
+MEASURED_ON = (*OF_DATA, "block_size", "eval_problems", "eval_blocks")
 CODES = {rule.KEEP: 0, rule.DISCARD: 1, rule.UNDECIDED: 3}
 
 
@@ -202,9 +203,16 @@ def compare(arguments: list[str]) -> int:
             two = f"{new_rows[0].get(name)!s:.40} and {old_rows[0].get(name)!s:.40}"
             console.complain(f"note: the groups differ in {name}, {two}: are they asked the same?")
     metric = "accuracy" if all("accuracy" in row for row in rows) else "val_loss"
+    words = {(row.get("tokenizer"), row.get("tokenizer_size")) for row in rows}
+    if metric == "val_loss" and len(words) > 1:
+        metric = "val_loss_per_byte"
+        if not all(metric in row for row in rows):
+            raise ValueError(f"--compare: {results.WORDS_DIFFER}, which these runs lack")
     sign = 1 if metric == "accuracy" else -1
     ours, theirs = ([sign * each[seed][metric] for seed in common] for each in (new, old))
-    found = rule.judge_groups(ours, theirs, a.margin)
+    answers = [len(row["answers"]) for row in rows if row.get("answers")]
+    of_problems = min(answers) if answers and metric == "accuracy" else None
+    found = rule.judge_groups(ours, theirs, a.margin, of_problems)
     gap = found.differences["new - old"]
     said = dict(
         decision=found.decision, why=found.why, metric=metric, seeds=common, margin=a.margin,

@@ -166,11 +166,14 @@ def more_words(more: int | None) -> str:
     return f": about {more} more seed{'s' * (more > 1)}" if more else ""
 
 
-def seeds_needed(mean: float, spread: float, margin: float) -> int | None:
+def seeds_needed(
+    mean: float, spread: float, margin: float, answers: int | None = None
+) -> int | None:
     """How many seeds in all decide a difference, if mean and standard deviation stay as they are;
-    None where that is more than MOST."""
+    None where that is more than MOST. `answers` as in interval()."""
+    of_answers = normal(LOOK_ERROR) * math.sqrt(abs(mean) / answers) if answers else 0.0
     for n in range(3, MOST + 1):
-        half = quantile(n, LOOK_ERROR) * spread / math.sqrt(n)
+        half = math.hypot(quantile(n, LOOK_ERROR) * spread / math.sqrt(n), of_answers)
         if abs(mean) > half and abs(mean) + half >= margin:
             return n
         if n >= LEAST_ALIKE and abs(mean) + half < margin:
@@ -196,7 +199,7 @@ def compare(
         found = MORE if low > 0 else LESS if high < 0 else OPEN
     more = 0
     if found == OPEN:
-        whole = seeds_needed(mean, float(values.std(ddof=1)), margin)
+        whole = seeds_needed(mean, float(values.std(ddof=1)), margin, answers)
         more = None if whole is None else max(1, whole - n)
     return Difference(mean, low, high, n, found, more)
 
@@ -252,7 +255,8 @@ def decide(
         return say(PARAMETERS, "one wide layer is better than one layer, too", 0, "time")
     if wide.found in (ALIKE, LESS) or beyond.found == MORE:
         return say(HELPS, "and one wide layer does not do it", 0, "time")
-    fewest = min((gap.more for gap in (wide, beyond) if gap.more is not None), default=None)
+    still = [gap.more for gap in (wide, beyond) if gap.found == OPEN and gap.more is not None]
+    fewest = min(still, default=None)
     return say(UNDECIDED, "whether depth helps or parameters do", fewest, "time")
 
 

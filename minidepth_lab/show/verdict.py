@@ -235,7 +235,13 @@ def summary(made: Any, runs: list[dict]) -> dict:
         arms=arms,
         differences=gaps,
         rates=plan.rates,
-        tuning=plan.tried,
+        tuning={
+            arm: {
+                rate: {seed: [finite(each) for each in score] for seed, score in of.items()}
+                for rate, of in rates.items()
+            }
+            for arm, rates in plan.tried.items()
+        },
         tuning_seeds=[int(s) for s in next(iter(next(iter(plan.tried.values())).values()))],
         steps=plan.steps,
         step_seconds=plan.step_seconds,
@@ -285,6 +291,8 @@ def command_of(made: Any) -> str:
     request = made.plan.request
     line = ["--verdict", request.source, "--preset", request.preset]
     line += ["--n_layers", str(request.n_layers), "--margin", f"{request.margin:g}"]
+    line += ["--repeats"] if request.repeats else []
+    line += ["--seeds", str(request.seeds)] if request.seeds != rule.LOOKS[-1] else []
     line += as_flags(request.settings)
     return f"{console.COMMAND} {shlex.join(line)}"
 

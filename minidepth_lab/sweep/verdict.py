@@ -89,6 +89,8 @@ def too_long(plan: Plan, look: int, budgets: list[str]) -> str:
     left, slower = 0.0, []
     for budget in budgets:
         for (arm, _), cell in cells_of(plan, look, budget).items():
+            if budget == "time" and plan.same_run(arm):
+                continue  # it is that of equal steps
             expected = plan.seconds(arm, budget)
             if is_finished(cell.m, cell.t):  # what runs really took here tells how long others do
                 took = results.result(cell.folder)["seconds"] + plan.start
@@ -177,8 +179,9 @@ def verdict(source: str, dry_run=False, **options: Any) -> Verdict | None:
     Each run is trained in a process of its own, or by `command`, its arguments → the exit code, one
     at a time in this one. ValueError, a line, for what cannot be judged, Stopped after
     a signal."""
-    if source.endswith(".py"):
-        own_code.NAMED.add(source)  # to name it here is to let it be executed
+    for named in (source, options.get("loader", "")):
+        if named.endswith(".py"):
+            own_code.NAMED.add(named)  # to name it here is to let it be executed
     budget = options.pop("budget", None)
     names = {f.name for f in dataclasses.fields(Request)} - {"source", "settings", "seconds"}
     own = {name: options.pop(name) for name in names & options.keys()}

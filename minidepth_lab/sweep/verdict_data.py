@@ -1,6 +1,7 @@
 """Whether a verdict can be given on some data, and what its scores are."""
 
 import copy
+import dataclasses
 import math
 import statistics
 from collections import Counter
@@ -17,13 +18,15 @@ def commonest(values: Iterable) -> tuple[float, int]:
     return max(counts.values()) / counts.total(), len(counts)
 
 
-def judged_by(data: md.Data, source: str) -> dict:
+def judged_by(data: md.Data, source: str, asked: int) -> dict:
     """What the scores of this data are: `metric` (accuracy, or loss in nats), `chance`, `ceiling`,
-    and `answers`, how many problems an accuracy is measured on."""
+    and `answers`, how many problems an accuracy is measured on, of text the first `asked`."""
+    tried = dataclasses.replace(data, state=dict(data.state))  # a draw may change it
+    if tried.draw(0, 1)[1].ndim == 3:
+        own = f"{source} asks for a loss after each loop, which sets its models' depth itself"
+        raise ValueError(f"{own}; see --study ring or walk")
+    problems = data.problems[:asked]
     if data.infinite:
-        if data.val[1].ndim == 3:
-            own = f"{source} asks for a loss after each loop, which sets its models' depth itself"
-            raise ValueError(f"{own}; see --study ring or walk")
         targets = [int(each) for each in data.val[1][data.val[1] != -100].tolist()]
         share, kinds = commonest(targets)
         if kinds == 1:
@@ -31,15 +34,14 @@ def judged_by(data: md.Data, source: str) -> dict:
         known = [data.facts[name] for name in ("guess", "shortcut") if name in data.facts]
         chance = max(known, default=share)
         return dict(metric="accuracy", chance=chance, ceiling=1.0, answers=len(data.val[0]))
-    if data.problems:
-        share, kinds = commonest(str(problem["answer"]) for problem in data.problems)
+    if problems:
+        share, kinds = commonest(str(problem["answer"]) for problem in problems)
         if kinds == 1:
             raise ValueError(f"{source}: every answer of the test is the same; nothing is asked")
-        known = [p["guess"] for p in data.problems if p.get("guess") is not None]
-        if len(known) == len(data.problems):
+        known = [p["guess"] for p in problems if p.get("guess") is not None]
+        if len(known) == len(problems):
             share = max(share, statistics.mean(known))
-        n = len(data.problems)
-        return dict(metric="accuracy", chance=share, ceiling=1.0, answers=n)
+        return dict(metric="accuracy", chance=share, ceiling=1.0, answers=len(problems))
     return dict(metric="nats", chance=None, ceiling=None, answers=None)
 
 
@@ -54,9 +56,11 @@ def repeated(data: md.Data) -> float:
     return statistics.mean(test)
 
 
-def check_source(data: md.Data, source: str, margin: float, repeats: bool) -> dict:
+def check_source(
+    data: md.Data, source: str, margin: float, repeats: bool, asked: int = 10**9
+) -> dict:
     """judged_by() of the data; ValueError, a line, for what no verdict can be given on."""
-    told = judged_by(data, source)
+    told = judged_by(data, source, asked)
     if not repeats and (share := repeated(data)) > 0.5:
         learned = f"{source}: training repeats {share:.0%} of the test, so recall is all it asks"
         raise ValueError(f"{learned}; give --repeats if that is the question")

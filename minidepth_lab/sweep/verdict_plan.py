@@ -28,6 +28,7 @@ from minidepth_lab.sweep.verdict_data import check_source
 
 TUNING_SEEDS = (1000, 1001)  # never among the reported ones, which count from 0
 FACTORS = (1 / 3, 1.0, 3.0)  # of the preset's learning rate
+BEYOND = 2  # more of them at most, where the best lies at an end
 SAME_TIME = 1.15  # step counts nearer than this are one run
 LEAST_STEPS = 50
 BESIDE = 1.0  # seconds of a run that reads, draws and saves
@@ -157,7 +158,7 @@ def step_seconds(
         with torch.random.fork_rng(devices=[]):
             training = training_of(m, t)
             data = copy.copy(data)
-            data.state = {}
+            data.state = dict(data.state)
             for step in range(4):  # the first one warms up
                 began = time.process_time(), time.perf_counter()
                 training.step(*data.draw(step, t.batch_size * t.grad_accum))
@@ -210,6 +211,10 @@ class Plan:
     def path(self):
         return os.path.join(self.request.folder, "plan.json")
 
+    @property
+    def rows_folder(self):
+        return os.path.dirname(self.rows["train"])
+
     def save(self):
         kept = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         kept["request"] = self.request.identity()
@@ -226,7 +231,7 @@ class Plan:
         return self.steps[arm]["time"] == self.steps[arm]["steps"]
 
     def cost(self, seeds, tuned=False):
-        """(runs, seconds on this machine) at most."""
+        """(runs, seconds on this machine) at most, but for learning rates beyond the three."""
         runs, whole = 0, 0.0
         if not tuned:
             n = len(FACTORS) * len(TUNING_SEEDS)
@@ -301,7 +306,7 @@ def made_plan(request: Request) -> Plan:
     if t.epochs:
         raise ValueError("--epochs makes no equal time; give --steps")
     data = registry.data_of(t, m.block_size)
-    told = check_source(data, request.source, request.margin, request.repeats)
+    told = check_source(data, request.source, request.margin, request.repeats, t.eval_problems)
     told["words"] = data.n_words
     start, of_width = start_seconds(request.jobs, t.device), {}
     for share, width in SHARES if request.seconds else SHARES[:1]:
@@ -359,6 +364,10 @@ def prepared(request: Request) -> Plan:
     plan = read_plan(request)
     if plan is None:
         return made_plan(request)
+    sizes = request.settings.get("sizes", ())
+    if plan.rows and not verdict_rows.was_made_of(request.source, sizes, plan.rows_folder):
+        changed = f"{request.source} is not what {request.folder} was begun with"
+        raise ValueError(f"{changed}; give another --name")
     plan.seeds = plan.most_seeds() or min(plan.seeds, request.seeds)
     plan.looks, plan.stopped_by = [], ""
     return plan
@@ -371,6 +380,9 @@ def facts(plan: Plan) -> str:
     looks = ", ".join(str(look) for look in rule.LOOKS if look <= plan.seeds)
     names = rule.names_of(request.n_layers)
     lines = [f"at most {runs} runs, {as_time(seconds)} on this machine; looks after {looks} seeds"]
+    if not plan.rates:
+        beyond = BEYOND * len(TUNING_SEEDS) * len(plan.arms)
+        lines.append(f"  and up to {beyond} more, where the best learning rate is at an end")
     for arm, steps in plan.steps.items():
         n = plan.parameters[arm]
         lines.append(

@@ -19,7 +19,7 @@ from typing import Any
 
 from minidepth_lab.base import console
 from minidepth_lab.keep import checkpoints
-from minidepth_lab.rows import reading
+from minidepth_lab.rows import forms, reading
 from minidepth_lab.tasks.base.sizes import by_name
 
 GYM = "rg:"
@@ -27,48 +27,71 @@ N_TRAIN, N_TEST = 12_000, 600  # rows that are made; as many to tune on as to te
 LEAST = 3000  # of these, where a generator is slow
 SECONDS = 60.0  # that it may take
 LONGEST = 40  # characters of an answer that is checked; see the how-to on one's own data
+ORIGIN = "origin.json"  # beside the parts: what they were made of
 SHARE = 0.1  # of a file's questions to test on, and as many to tune on
 
 
 def is_rows(source: str) -> bool:
-    """Whether a source is split here: a generator, or one file of rows."""
-    return source.startswith(GYM) or source.endswith(".jsonl")
+    """Whether a source is split here: a generator, or one file of rows, but for a text."""
+    kind = None if os.path.isdir(source) else reading.kind_of(source)
+    return source.startswith(GYM) or kind not in (None, ".txt")
 
 
 def made(source: str, sizes: tuple, folder: str) -> dict[str, str]:
-    """{train, tune, test: a .jsonl file in the folder}, written unless they are there."""
+    """{train, tune, test: a .jsonl file in the folder}, written unless they are there and made of
+    this source."""
     paths = {part: os.path.join(folder, f"{part}.jsonl") for part in ("train", "tune", "test")}
-    if all(os.path.exists(path) for path in paths.values()):
+    if was_made_of(source, sizes, folder):
         return paths
     parts = of_gym(source, sizes) if source.startswith(GYM) else of_file(source)
     os.makedirs(folder, exist_ok=True)
     for part, rows in parts.items():
-        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        text = "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
         checkpoints.write(paths[part], lambda file, text=text: file.write(text.encode()))
+    checkpoints.write_json(
+        os.path.join(folder, ORIGIN), origin(source, sizes)
+    )  # when all are there
     return paths
+
+
+def origin(source: str, sizes: tuple) -> dict:
+    """What parts are made of; of a file its bytes, not its place."""
+    if source.startswith(GYM):
+        return dict(source=source, sizes=list(sizes))
+    with open(source, "rb") as file:
+        return dict(crc32=zlib.crc32(file.read()))
+
+
+def was_made_of(source: str, sizes: tuple, folder: str) -> bool:
+    """Whether the parts in a folder are of this source as it is now; where the file is gone, there
+    is nothing that they could differ from."""
+    path = os.path.join(folder, ORIGIN)
+    if not os.path.exists(path):
+        return False
+    if not source.startswith(GYM) and not os.path.isfile(source):
+        return True
+    with console.one_line_errors(path, "does not say what rows were made of"):
+        with open(path, encoding="utf-8") as file:
+            return json.load(file) == origin(source, sizes)
 
 
 # ---------- a file of one's own ----------
 
 
 def question_of(row: Any) -> str:
-    """What a row asks, as a text that tells it from others; the whole row where that is unknown."""
-    if isinstance(row, dict):
-        turns = row.get("messages") or row.get("conversations")
-        if isinstance(turns, list) and turns:
-            return json.dumps(turns[:-1], sort_keys=True)
-        for name in ("question", "prompt", "instruction"):
-            if name in row:
-                return json.dumps([row[name], row.get("input")])
-    return json.dumps(row, sort_keys=True)
+    """What a row asks, as a text that tells it from others; the whole row if it is of no form."""
+    try:
+        return str(forms.row_key(forms.read_row(row)))
+    except ValueError:
+        return json.dumps(row, sort_keys=True, default=str)
 
 
 def of_file(path: str) -> dict[str, list]:
-    """The rows of a .jsonl file in three parts; ValueError for one that cannot be read."""
+    """The rows of a file in three parts; ValueError for one that cannot be read."""
     if not os.path.isfile(path):
         raise ValueError(f"{path} is not there; give a file of rows")
     parts = dict(train=[], tune=[], test=[])
-    for row in reading.read_jsonl(path):
+    for row in reading.read_file(path, []):
         at = zlib.crc32(question_of(row).encode(errors="replace")) / 2**32
         part = "test" if at < SHARE else "tune" if at < 2 * SHARE else "train"
         parts[part].append(row)

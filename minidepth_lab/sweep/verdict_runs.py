@@ -17,7 +17,6 @@ from minidepth_lab.measure.cell import Cell, is_finished, other_data
 from minidepth_lab.sweep import pool, verdict_plan
 from minidepth_lab.sweep.verdict_plan import Plan, Request
 
-BEYOND = 2  # rates that are tried at most beyond either end
 OVER = 1.1  # times the budget, at which training ends
 EVALUATIONS = 4  # of a run: a curve, and little time
 
@@ -119,7 +118,7 @@ def next_rates(tried: dict[float, tuple]) -> list[float]:
     """The learning rates to try next: one beyond, where the best of those tried lies at an end."""
     rates = sorted(tried)
     best = max(rates, key=lambda rate: tried[rate])
-    if len(rates) >= len(verdict_plan.FACTORS) + BEYOND:
+    if len(rates) >= len(verdict_plan.FACTORS) + verdict_plan.BEYOND:
         return []
     if best == rates[-1]:
         return [rounded(3 * best)]

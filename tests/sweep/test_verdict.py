@@ -1,5 +1,6 @@
 """A verdict: the rule against simulated truths, its plan, its runs, and two groups compared."""
 
+import dataclasses
 import json
 import math
 import os
@@ -25,6 +26,7 @@ from minidepth_lab.show import verdict as verdict_page
 from minidepth_lab.show import verdict_map
 from minidepth_lab.sweep import verdict as sweep
 from minidepth_lab.sweep import verdict_plan, verdict_rows, verdict_runs
+from minidepth_lab.sweep.verdict_data import check_source
 from minidepth_lab.sweep.verdict_plan import Request
 from minidepth_lab.tasks.base import own_code, task_data
 
@@ -177,6 +179,16 @@ def test_undecided_says_about_how_many_seeds_decide():
     half = [stats.t.ppf(1 - rule.LOOK_ERROR / 2, k - 1) * spread / math.sqrt(k) for k in (n - 1, n)]
     assert half[1] < gap.mean <= half[0]
     assert rule.compare([0.4, 0.0, 0.31, -0.4, -0.3], np.zeros(5), 0.01).more is None
+    # the error of few problems does not shrink with seeds, so that no number of them may decide
+    steady = np.full(5, 0.03) + [0.001, -0.001, 0, 0.001, -0.001]
+    assert rule.compare(steady, np.zeros(5), 0.02).found == rule.MORE
+    assert rule.compare(steady, np.zeros(5), 0.02, answers=50).more is None
+    # only what is open still asks for more: deep - wide is alike here, and wide - one is not known
+    one = 0.4 + 0.037 * np.array([1, -1] * 4)
+    arms = dict(one=one, deep=np.full(8, 0.47), wide=np.full(8, 0.44))
+    found = rule.decide({(arm, b): s for arm, s in arms.items() for b in ("steps", "time")})
+    assert found.decision == rule.UNDECIDED and found.why == "whether depth helps or parameters do"
+    assert found.differences["deep - wide"].found == rule.ALIKE and found.more > 0
     words = ["", ": about 1 more seed", ": about 4 more seeds", f": more than {rule.MOST} seeds"]
     assert [rule.more_words(more) for more in (0, 1, 4, None)] == words
 
@@ -241,6 +253,11 @@ def test_a_budget_takes_seeds_and_then_steps(own, monkeypatch):
     with pytest.raises(ValueError, match=f"five seeds are {whole.cost(5)[0]} runs of 125 steps"):
         plan(1)
     fewer = plan(five - 1)
+    equal = dataclasses.replace(fewer, rates=dict.fromkeys(fewer.arms, 1e-3), spent=0.0)
+    equal.request = dataclasses.replace(
+        equal.request, seconds=4 * 5 * equal.seconds("one", "steps")
+    )
+    assert sweep.too_long(equal, 5, ["steps", "time"]) == ""  # at equal time they are the same runs
     assert fewer.steps["one"]["steps"] == 250 and fewer.seeds >= 5 and "250 steps" in fewer.notes[0]
     assert all(settings["steps"] == 250 for settings in fewer.arms.values())
     assert sweep.too_long(whole, 20, ["steps"]) == ""  # no budget
@@ -294,8 +311,9 @@ def test_an_unknown_source_is_said_in_a_line(capsys, tmp_path, monkeypatch):
     for source, said in (
         ("no.jsonl", "no.jsonl"), ("no.py", "no.py"), ("few.jsonl", "needs 100"),
         ("strides", "a loss after each loop"),
+        ("embedded --preset text_loops --max_rows 90", "a loss after each loop"),
     ):  # fmt: skip
-        assert train.main(["--verdict", source]) == 2
+        assert train.main(["--verdict", *source.split()]) == 2
         err = capsys.readouterr().err
         assert err.count("\n") == 1 and said in err
 
@@ -320,6 +338,42 @@ def test_a_file_is_split_by_question_and_tuned_on_what_is_not_reported(tmp_path,
     reported = verdict_runs.cell_of(plan, "one", "steps", 0, 1e-3)
     assert tuned.t.val_data == plan.rows["tune"] and reported.t.val_data == plan.rows["test"]
     assert tuned.t.data == reported.t.data == (plan.rows["train"],)
+    plan.save()
+    pathlib.Path("my.jsonl").write_text("\n".join(twice[2:]))
+    with pytest.raises(ValueError, match="my.jsonl is not what verdicts/.* was begun with"):
+        verdict_plan.prepared(Request("my.jsonl", "laptop", settings))
+    (pathlib.Path(plan.path)).unlink()  # as after a --dry_run: nothing was trained on the parts
+    again = verdict_plan.prepared(Request("my.jsonl", "laptop", settings)).rows
+    asked = [json.loads(line)["question"] for path in again.values() for line in open(path)]
+    assert len(set(asked)) == 1499
+
+
+@pytest.mark.parametrize(("question", "answer", "name"), [
+    ("problem", "solution", "my.jsonl"), ("query", "response", "my.json"),
+    ("instruction", "output", "my.csv"),
+])  # fmt: skip
+def test_no_question_is_in_two_parts_whatever_it_is_called(tmp_path, question, answer, name):
+    rows = [{question: f"{i} ?", answer: f"way {way} #### {i}"} for i in range(200) for way in "ab"]
+    path = tmp_path / name
+    if path.suffix == ".csv":
+        cells = [",".join(row.values()) for row in [{0: question, 1: answer}, *rows]]
+        path.write_text("\n".join(cells))
+    else:
+        text = "\n".join(map(json.dumps, rows)) if path.suffix == ".jsonl" else json.dumps(rows)
+        path.write_text(text)
+    assert verdict_rows.is_rows(str(path)) and not verdict_rows.is_rows("my.txt")
+    parts = [{row[question] for row in rows} for rows in verdict_rows.of_file(str(path)).values()]
+    assert sum(map(len, parts)) == len(set().union(*parts)) == 200
+
+
+def test_an_accuracy_is_of_the_problems_that_are_asked():
+    """A run answers the first of them: with fewer, an interval is wider."""
+    m, t = registry.configs("laptop", eval_problems=150, max_rows=300)
+    data = registry.data_of(t, m.block_size)
+    assert check_source(data, "embedded", 0.05, True, t.eval_problems)["answers"] == 150
+    with pytest.raises(ValueError, match="has 99 problems .* a margin of 0.05 needs 100"):
+        check_source(data, "embedded", 0.05, True, 99)
+    assert check_source(data, "embedded", 0.05, True, 0)["metric"] == "nats"
 
 
 def test_a_generator_of_reasoning_gym_becomes_rows(tmp_path, monkeypatch, capsys):
@@ -376,13 +430,13 @@ def here(monkeypatch, kept):
     trained, main = [], dispatch.main
 
     def noted(arguments, **how):
-        if "--verdict" not in arguments:  # a run's, and not the verdict's own
+        if not arguments[0].startswith("--verdict"):  # a run's, and not the verdict's own
             trained.append(arguments[arguments.index("--name") + 1])
         return main(arguments, **how)
 
     monkeypatch.setattr(dispatch, "main", noted)
     monkeypatch.setattr(verdict_plan, "FACTORS", (1.0,))
-    monkeypatch.setattr(verdict_runs, "BEYOND", 0)
+    monkeypatch.setattr(verdict_plan, "BEYOND", 0)
     monkeypatch.setattr(verdict_plan, "TUNING_SEEDS", (1000,))
     monkeypatch.setattr(task_data, "N_DRAWN", 200)  # sequences that a run is tested on
     return trained
@@ -412,6 +466,7 @@ def test_a_verdict_trains_writes_and_goes_on(own, here, capsys):
     assert kept["text"].split("\n")[0].replace("'", "&#x27;") in page
     assert "http://" not in page.replace("http://www.w3.org", "") and "https://" not in page
     assert all(run["command"].replace('"', "&quot;") in page for run in runs)
+    assert "--seeds 3" in open("verdicts/v/verdict.txt").read()  # the command that makes it again
 
     # a run by its own command, in another folder
     alone = shlex.split(runs[0]["command"])[2:]
@@ -428,6 +483,10 @@ def test_a_verdict_trains_writes_and_goes_on(own, here, capsys):
     assert made.differences["deep - one"].n == 3 and len(made.figure().axes[0].containers) == 4
     made.found.arms |= {arm: (0.5, -math.inf, math.inf) for arm in made.found.arms}  # of one seed
     assert not made.figure().axes[0].containers and verdict_page.finite(math.inf) is None
+    made.plan.tried["one"]["0.5"] = {"1000": (-math.inf, -math.inf)}  # a run that failed
+    json.dumps(verdict_page.summary(made, made.runs)["tuning"], allow_nan=False)
+    made.plan.request = dataclasses.replace(made.plan.request, repeats=True)
+    assert "--repeats" in verdict_page.command_of(made)
     capsys.readouterr()
     plan = json.load(open("verdicts/v/plan.json"))
     assert plan["looks"] and all(look in said for look in plan["looks"])
@@ -446,6 +505,9 @@ def test_a_verdict_trains_writes_and_goes_on(own, here, capsys):
 def test_a_budget_that_is_over_ends_in_a_line_and_goes_on(own, here, capsys):
     own()
     assert train.main([*LINE, "--dry_run"]) == 0
+    flag, source, *others = LINE
+    assert train.main([f"{flag}={source}", *others, "--dry_run"]) == 0
+    assert capsys.readouterr().out.count("at most") == 2
     request = Request("my.py", "tasks", dict(steps=6), n_layers=2, seeds=3, name="v")
     plan = verdict_plan.prepared(request)
     plan.spent = 1000.0
@@ -496,6 +558,7 @@ def groups(tmp_path, monkeypatch):
         return name
 
     monkeypatch.setattr(command.results, "result", result)
+    make.rows = rows
     return make
 
 
@@ -515,6 +578,27 @@ def test_two_groups_are_kept_discarded_or_undecided(groups, capsys, new, code, d
     assert printed.startswith(decision) and (" more seeds" in printed) == (code == 3)
     assert code != 3 or (f"over {rule.MOST}" if more is None else f"about {more}") in printed
     assert train.main(["--compare", "new/seed*", "old/*"]) == code  # patterns
+
+
+def test_two_groups_are_compared_by_what_compares(groups, capsys):
+    """By the answers to few problems less is sure; losses of other words compare by the byte."""
+    for name, values in (("new", [0.66, 0.67, 0.65, 0.66, 0.67]), ("old", [0.6] * 5)):
+        groups(name, values, answers=[1] * 100)
+        groups(f"{name} surely", values)
+    assert train.main(["--compare", "new surely", "old surely"]) == 0
+    assert train.main(["--compare", "new", "old"]) == 3
+    losses = {"a": [2.6, 2.7, 2.61], "b": [4.4, 4.3, 4.35]}
+    for name, values in losses.items():
+        groups(name, [None] * 3, tokenizer=name)
+        for seed, value in enumerate(values):
+            per_byte = dict(val_loss=value, val_loss_per_byte=5 - value, tokenizer=name, seed=seed)
+            groups.rows[f"{name}/seed{seed}"] = per_byte
+    capsys.readouterr()
+    assert train.main(["--compare", "a", "b", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["metric"] == "val_loss_per_byte"
+    del groups.rows["b/seed1"]["val_loss_per_byte"]
+    assert train.main(["--compare", "a", "b"]) == 2
+    assert "tokenizers do not compare" in capsys.readouterr().err
 
 
 def test_two_groups_are_of_one_setting_each_and_share_seeds(groups, capsys):
