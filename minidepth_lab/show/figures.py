@@ -224,8 +224,14 @@ def draw_summary(runs: list[dict], path: console.Path) -> None:
                 draw_chance(axes, runs, len(ticks) - 1)
             if list(curves) != [""]:
                 axes.legend(fontsize="small")
-        n = len(next(iter(grouped(runs).values())))
+        n = counted(grouped(runs))
         figure.suptitle(f"points: runs; bars: mean and 95 % interval, n = {n}", fontsize="medium")
+
+
+def counted(groups: dict[tuple, list[dict]]) -> str:
+    """How many runs each group has, as a title says it: "3", or "2 to 3" where they differ."""
+    counts = [len(rows) for rows in groups.values()]
+    return " to ".join(map(str, sorted({min(counts), max(counts)})))
 
 
 def distinct_ticks(axis: Any, values: Iterable[float]) -> None:
@@ -256,7 +262,7 @@ def draw_plane(runs: list[dict], path: console.Path) -> None:
         distinct_ticks(axes.xaxis, [run["params_total"] for run in runs])
         distinct_ticks(axes.yaxis, [run["depth"] for run in runs])
         axes.margins(0.25, 0.3)
-        title = f"{METRICS[metric][0]}: mean and half of its 95 % interval, n = {len(rows)}"
+        title = f"{METRICS[metric][0]}: mean and half of its 95 % interval, n = {counted(grouped(runs))}"
         axes.set_title(title, size="medium")
         axes.grid(alpha=0.3)
 
@@ -275,13 +281,13 @@ def draw_problems(runs: list[dict], path: console.Path) -> None:
     names = ["\n".join(value for _, value in key) for key in groups]
     longest = max(len(line) for name in names for line in name.split("\n"))
     width = (0.9 + 0.08 * longest) * len(names)
-    labels, first = next(iter(groups.items()))
+    labels = next(iter(groups))
     with drawing(path, size=(2 + width, 1.5 + 0.4 * len(kinds))) as (_, axes):
         heat_map(axes, means, ".2f", vmax=1)
         axes.set_xticks(range(len(names)), names)
         axes.set_yticks(range(len(kinds)), kinds)
         axes.set(xlabel=", ".join(name for name, _ in labels), ylabel="problems")
-        axes.set_title(f"mean accuracy on held-out problems, n = {len(first)}")
+        axes.set_title(f"mean accuracy on held-out problems, n = {counted(groups)}")
 
 
 def draw_by_layers(

@@ -2,6 +2,7 @@
 
 import matplotlib
 
+from minidepth_lab.measure import results
 from minidepth_lab.show import curve, figures, why
 
 
@@ -55,3 +56,9 @@ def test_why_a_walk_is_lost_in_three_columns():
         why.draw(axes, found)
         assert {each.get_xscale() for each in axes.flat} == {"log"}
         plt.close(figure)
+
+
+def test_a_title_counts_the_runs_of_every_group():
+    runs = [dict(labels=dict(model=m, seed=str(s))) for m, s in ((1, 0), (1, 1), (2, 0), (3, 0))]
+    assert figures.counted(results.grouped(runs)) == "1 to 2"
+    assert figures.counted(results.grouped(runs[:2])) == "2"
