@@ -37,6 +37,7 @@ class CarefulFolder(md.Folder):
         self.t, self.tokenizer, self.command, self.changed = t, tokenizer, command, changed
         self.say, self.done, self.records = say, 0, []  # its last checkpoint: steps, and the log
         self.identity: dict = {}
+        self.data_state: dict = {}  # that of the data, where it was saved last
         self.model: nn.Module | None = None  # what a checkpoint has to fit, once it is made
         os.makedirs(path, exist_ok=True)
         # two processes that write one folder would each take the other's checkpoint for its own
@@ -64,7 +65,7 @@ class CarefulFolder(md.Folder):
 
     def save(self, state: dict, identity: dict) -> None:
         state = fsdp.whole(state)  # with parts of weights everybody is needed for the whole
-        self.done = state["step"]
+        self.done, self.data_state = state["step"], dict(state["data"])
         if self.writes:
             checkpoints.save(self.path, state, self.own(identity), self.tokenizer)
 

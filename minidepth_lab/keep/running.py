@@ -201,6 +201,7 @@ def train(
 
     folder = CarefulFolder(path, t, data.tokenizer, command, changed, say)
     make, ended, late, logged = model_maker(t, weights, say), False, False, began
+    untold = None  # the last record, until it is known whether the run ends with it
 
     def make_model(config):
         folder.model = make(config)
@@ -209,27 +210,30 @@ def train(
     bar = tqdm(total=t.steps, disable=silent or None)
 
     def on_log(record):
-        nonlocal ended, logged
-        logged = time.perf_counter()
+        nonlocal ended, logged, untold
+        logged, untold = time.perf_counter(), record
         if isinstance(data, Data):
             data.complete(record)
         folder.records.append(record)
         behind = checkpoints.since_best(folder.records)
         if behind == 0 and t.keep == "best":
             folder.save_best(record)
-        ended = late or 0 < t.stop_after <= behind and record["step"] < t.steps
-        if not ended:
-            tell_all(record)
+        ended = 0 < t.stop_after <= behind and record["step"] < t.steps
 
-    def tell_all(record):
-        say(md.log_line(record, t.steps))
-        if tell and rank == 0:
-            tell(record)
+    def tell_it():
+        nonlocal untold
+        if untold:
+            say(md.log_line(untold, t.steps))
+            if tell and rank == 0:
+                tell(untold)
+        untold = None
 
     def stopping():
         nonlocal late
-        bar.update(1 if bar.n else folder.done + 1)
         late = 0 < t.minutes * 60 <= time.perf_counter() - began
+        if not ended and not late:
+            tell_it()
+        bar.update(1 if bar.n else folder.done + 1)
         return ended or late or bool(noted) or orphaned() or bool(stop and stop())
 
     try:
@@ -238,17 +242,21 @@ def train(
             model, log = md.train(m, t, data, folder, begun, make_model, on_log, stopping)
         # one process may have been late, or told to stop, without the others
         late = md.over_all(late and not noted, device) > 0 and folder.done < t.steps and not ended
+        its = dataclasses.replace(data, seed=t.seed, state=folder.data_state)  # as it drew last
         if late and log[-1]["step"] < folder.done:
             seconds = round(log[-1]["seconds"] + time.perf_counter() - logged, 2)
-            log.append(record_now(model, data, t, folder.done, log[-1]) | dict(seconds=seconds))
+            log.append(record_now(model, its, t, folder.done, log[-1]) | dict(seconds=seconds))
             on_log(log[-1])
         ended = ended or late
         if ended:  # the whole evaluation of a last step
-            log[-1] |= md.evaluate(model, data, t, last=True) | dict(ended_early=True)
+            if hasattr(its, "at_end"):  # a task's last test may be another one
+                its.at_end = True
+            log[-1] |= md.evaluate(model, its, t, last=True) | dict(ended_early=True)
             if isinstance(data, Data):
                 data.complete(log[-1])
             finish_log(folder, log)
-            tell_all(log[-1])
+            untold = log[-1]
+        tell_it()
     finally:
         folder.release()
     if getattr(model, "is_sharded", False) and rank == 0:

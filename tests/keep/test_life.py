@@ -1,6 +1,8 @@
 """What a finished run can still do: go on for longer, be begun from, keep its best, end early."""
 
 import contextlib
+import dataclasses
+import io
 import json
 import math
 import os
@@ -10,12 +12,14 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+import minidepth as md
 from conftest import call, same_weights
 from minidepth_lab.base import configs
 from minidepth_lab.command import one_run, sample
 from minidepth_lab.keep import checkpoints, export, registry, running
 from minidepth_lab.measure import results
 from minidepth_lab.models import variants
+from minidepth_lab.studies import thinking
 
 SMALL = dict(
     n_layers=1, d_model=16, n_heads=2, d_ff=32, block_size=80, dropout=0.1, batch_size=4,
@@ -291,6 +295,29 @@ def test_after_an_early_end_a_run_that_goes_on_can_be_stopped_and_go_on_again(da
     run = running.train(*on, data, resume=True)
     assert run.finished and run.log[-1]["step"] == 12
     assert not any("ended_early" in record for record in run.log)
+
+
+def test_an_early_end_is_measured_on_what_the_run_itself_draws_and_told_once(tmp_path):
+    sizes = dict(data="walk", sizes=("ring=4", "hops=1", "far=31"), n_loops=2, block_size=12)
+    m, t = registry.configs("tasks", **SMALL | sizes | dict(
+        out_dir=str(tmp_path), name="run", seed=3, eval_every=99, dropout=0.0, minutes=1e-6,
+    ))  # fmt: skip
+    data, told = registry.data_of(t, m.block_size), []
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        for resume in (False, True):  # after step 1, which is evaluated, and after the second
+            run = running.train(m, t, data, resume, tell=lambda record: told.append(dict(record)))
+    assert told[0] | dict(ended_early=True) == run.log[0] | dict(ended_early=True)
+    assert told[1:] == run.log[1:] and said.getvalue().count("val") == 2
+    assert all("31" in record["accuracy_by"]["hops"] for record in told)
+    own = dataclasses.replace(data, seed=3).draw(1, t.batch_size)
+    assert told[1]["train_loss"] == md.mean_loss(run.model, own, t.batch_size, t.batch_size)
+
+
+def test_an_early_end_keeps_the_state_of_the_data(data, tmp_path):
+    m, t = settings(tmp_path, "run", steps=40, lr=0.0, stop_after=2)
+    lengths = thinking.Lengths(**vars(data) | dict(state=dict(lengths=1)), curriculum=99.0,
+                               n_lengths=2)  # fmt: skip
+    assert [each["lengths"] for each in running.train(m, t, lengths).log] == [2, 2, 2]
 
 
 def test_a_run_that_began_with_weights_goes_on_without_them(data, tmp_path):
