@@ -26,13 +26,15 @@ FILES = ["config.json", "log.jsonl", "*.safetensors", "tokenizer/*"]
 
 class SharedGPT(variants.GPT, ModelHubMixin, library_name="minidepth", tags=["minidepth"]):
     """The laboratory's GPT with from_pretrained(), save_pretrained() and push_to_hub(); `tokenizer`
-    is that of its run, None for a task, `about` what its config.json says, `log` its log."""
+    is that of its run, None for a task, `about` what its config.json says, `log` its log, `step`
+    that of the log whose weights it has, None for the last."""
 
     def __init__(self, config: configs.ModelConfig) -> None:
         super().__init__(config)
         self.tokenizer: Any = None
         self.about: dict = {}
         self.log: list[dict] = []
+        self.step: int | None = None
 
     @classmethod
     def _from_pretrained(cls, *, model_id: str, **how: Any) -> "SharedGPT":
@@ -55,6 +57,10 @@ class SharedGPT(variants.GPT, ModelHubMixin, library_name="minidepth", tags=["mi
         model.about = checkpoints.read_about(folder)
         if os.path.exists(os.path.join(folder, "log.jsonl")):
             model.log = results.read_log(folder)
+        file = checkpoints.weights_file(folder)
+        model.step = checkpoints.said_of_weights(os.path.join(folder, file)).get("step")
+        if file == checkpoints.BEST and model.log and model.step is None:
+            model.step = model.log[-1 - checkpoints.since_best(model.log)]["step"]
         return model
 
     def _save_pretrained(self, save_directory: os.PathLike) -> None:
@@ -66,18 +72,20 @@ class SharedGPT(variants.GPT, ModelHubMixin, library_name="minidepth", tags=["mi
             files = checkpoints.folder_checksums(folder)
         # of a run that keeps its best weights these may be they: here they are all there is
         saved = json.loads(json.dumps(about["model"]))
-        checkpoints.write_weights(save_directory, self.state_dict(), saved, files)
+        notes = {} if self.step is None else dict(step=self.step)
+        checkpoints.write_weights(save_directory, self.state_dict(), saved, files, **notes)
         if self.log:
             checkpoints.write_log(save_directory, self.log)
         checkpoints.write_json(os.path.join(save_directory, "config.json"), about)
 
     def generate_model_card(self, *args: Any, **kwargs: Any) -> ModelCard:
         """The card of what the run's files say of it."""
-        return ModelCard(card(self.config, self.about, self.log))
+        return ModelCard(card(self.config, self.about, self.log, self.step))
 
 
-def card(config: configs.ModelConfig, about: dict, log: list[dict]) -> str:
-    """A model card, Markdown, of a run's own facts."""
+def card(config: configs.ModelConfig, about: dict, log: list[dict], step: int | None = None) -> str:
+    """A model card, Markdown, of a run's own facts, as they were after a step of its log, or after
+    the last."""
     n, train = variants.parameters(config)["total"], about.get("train", {})
     rows = [("layers", config.n_layers), ("loops", config.n_loops), ("width", config.d_model),
             ("feed-forward width", config.d_ff), ("heads", config.n_heads),
@@ -87,17 +95,19 @@ def card(config: configs.ModelConfig, about: dict, log: list[dict]) -> str:
         (name, train[name]) for name in (*names, "seed") if train.get(name) not in (None, "", [])
     ]
     if log:
-        last = log[-1]
-        rows.append(("validation loss", f"{last['val_loss']:.4f} nats per token"))
-        if last.get("accuracy") is not None:
-            share = f"{last['accuracy']:.3f}"
-            if answers := last.get("answers"):
+        told = next((record for record in log if record["step"] == step), log[-1])
+        if told is not log[-1]:
+            rows.append(("weights", f"of step {told['step']}"))
+        rows.append(("validation loss", f"{told['val_loss']:.4f} nats per token"))
+        if told.get("accuracy") is not None:
+            share = f"{told['accuracy']:.3f}"
+            if answers := told.get("answers"):
                 low, high = results.wilson(sum(answers), len(answers))
                 share += (
                     f" of {len(answers)} held-out problems, 95 % interval {low:.3f} to {high:.3f}"
                 )
             rows.append(("accuracy", share))
-        rows += [(name, f"{last[name]:.3f}") for name in ("guess", "shortcut") if last.get(name)]
+        rows += [(name, f"{told[name]:.3f}") for name in ("guess", "shortcut") if told.get(name)]
     rows += [(name, about[name]) for name in ("device", "commit", "versions", "command")
              if about.get(name)]  # fmt: skip
     lines = [f"| {name} | {as_cell(value)} |" for name, value in rows]

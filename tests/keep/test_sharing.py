@@ -2,12 +2,14 @@
 
 import json
 import os
+import shutil
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from minidepth_lab.keep import checkpoints
-from minidepth_lab.measure import sharing
+from minidepth_lab.measure import results, sharing
 
 
 def test_a_run_is_a_model_of_the_hub_and_back(finished, tmp_path, monkeypatch):
@@ -60,6 +62,20 @@ def test_the_card_says_what_the_run_says(finished, tmp_path):
         assert fact in text, fact
     assert "\x1b" not in text and text.startswith("---\nlibrary_name: minidepth\n")
     assert json.loads((tmp_path / "config.json").read_text())["train"]["steps"] == 12
+
+
+def test_the_card_of_the_best_weights_tells_their_evaluation(finished, tmp_path):
+    run = shutil.copytree(finished, tmp_path / "run")
+    save_file(load_file(run / checkpoints.LAST), run / checkpoints.BEST)
+    config, log = json.loads((run / "config.json").read_text()), results.read_log(run)
+    config["train"]["keep"], log[1]["val_loss"] = "best", 0.5
+    (run / "config.json").write_text(json.dumps(config))
+    checkpoints.write_log(run, log)
+    for folder in (run, tmp_path / "out"):  # there they are all there is
+        model = sharing.SharedGPT.from_pretrained(folder)
+        model.save_pretrained(tmp_path / "out")
+        text = (tmp_path / "out" / "README.md").read_text()
+        assert f"`of step {log[1]['step']}`" in text and "`0.5000 nats per token`" in text
 
 
 def test_a_folder_that_is_no_run_is_told(tmp_path):
