@@ -81,9 +81,13 @@ def difference(a: Any, b: Any, axis: int) -> Any:
 
 
 def permutation(a: Sequence[float], b: Sequence[float]) -> float:
-    """Two-sided p of the difference of means over all ways to make two such groups."""
+    """Two-sided p of the difference of means over all ways to make two such groups; ValueError
+    where one has no two runs."""
     from scipy.stats import permutation_test
 
+    if min(len(a), len(b)) < 2:
+        few = f"a permutation test of {len(a)} against {len(b)} runs"
+        raise ValueError(f"{few} says nothing; give two of each at least")
     test = permutation_test((a, b), difference, vectorized=True, n_resamples=float("inf"))
     return float(test.pvalue)
 
@@ -153,12 +157,22 @@ def step_of(run: dict, path: str, enough: float) -> float:
     )
 
 
+def lowest(run: dict, path: str) -> dict:
+    """The record of a run's log where a column is least: NaN never is, unless there is no other."""
+
+    def key(record):
+        value = column(record, path)
+        return math.isnan(value), value
+
+    return min(run["log"], key=key)
+
+
 def step_of_least(run: dict, path: str) -> int:
-    return min(run["log"], key=lambda record: column(record, path))["step"]
+    return lowest(run, path)["step"]
 
 
 def least(run: dict, path: str) -> float:
-    return min(column(record, path) for record in run["log"])
+    return column(lowest(run, path), path)
 
 
 def course(run: dict, path: str, first: int, last: int) -> list[float]:
@@ -335,7 +349,9 @@ class Measured:
         return self.numbers[-1][1]
 
     def __getitem__(self, which: str) -> float:
-        """The corrected p of a test."""
+        """The corrected p of a test; KeyError if it was not run, ValueError if there is none."""
+        if which not in self.file.tests:
+            raise ValueError(f"{self.file.path} has no test {which}")
         test = self.file.judged_tests[which]
         if not test["ran"]:
             raise KeyError(which)
@@ -450,9 +466,10 @@ def outcome(part: dict) -> str:
     words = part["measured"]
     if len({name for name, _ in part["numbers"]}) == 1:
         words = f"{part['numbers'][0][0]} {words}"
-    for good, n in part["counts"] if part["counts"] != [(0, 0)] else ():
-        low, high = exact_interval(good, n)
-        words += f" ({low:.2f} to {high:.2f})"
+    for good, n in part["counts"]:
+        if n:  # of none there is no share
+            low, high = exact_interval(good, n)
+            words += f" ({low:.2f} to {high:.2f})"
     return f"{words}: {part['verdict']}"
 
 

@@ -31,6 +31,8 @@ def test_the_permutation_test_counts_all_divisions():
         others = [everything[i] for i in range(7) if i not in chosen]
         as_large += statistics.mean(mine) - statistics.mean(others) >= gap - 1e-12
     assert judge.permutation(a, b) == pytest.approx(2 * as_large / math.comb(7, 3))
+    with pytest.raises(ValueError, match="a permutation test of 1 against 4 runs says nothing"):
+        judge.permutation(a[:1], b)
 
 
 def test_seeds_are_paired_only_where_they_go_together():
@@ -167,6 +169,10 @@ def test_measures(measure, value):
     log[-1]["by"] = dict(lengths={"2": dict(accuracy=0.75)})
     run = dict(log=log, measured=dict(own={"2": 0.5}))
     assert judge.value(run, measure) == value
+    if "least" in measure:  # NaN never is, wherever it stands
+        lost = rows(math.nan)
+        assert judge.value(dict(log=lost + log), measure) == value
+        assert judge.value(dict(log=log + lost), measure) == value
 
 
 FISHER = "fisher(a.loss <= 2, b.loss <= 2)"
@@ -186,6 +192,8 @@ def test_tests_are_corrected_within_their_family(invented):
     del groups[2][0]
     found = invented(groups, "p['C'] < 0.05", planned=5, tests=tests)
     assert found["P"]["verdict"] == "not run"  # a seed is missing
+    with pytest.raises(ValueError, match="predictions.toml has no test C11$"):
+        invented(groups, "p['C11'] < 0.05", tests=tests)
 
 
 def test_beside_a_test_stand_the_means_of_several_measures(invented):
@@ -222,6 +230,8 @@ def test_predictions_are_shown_part_by_part_and_counted(invented, capsys):
     assert capsys.readouterr().out == "T: one against two: not run\n"
     part = dict(verdict="held", measured="from 0.2 to 0.4", counts=[], numbers=[("loss", [0.2])])
     assert judge.outcome(part) == "loss from 0.2 to 0.4: held"
+    part = dict(verdict="held", measured="0 of 0, 5 of 5", counts=[(0, 0), (5, 5)], numbers=[])
+    assert judge.outcome(part) == "0 of 0, 5 of 5 (0.48 to 1.00): held"
 
 
 # ---------- the stored predictions ----------
