@@ -241,7 +241,7 @@ def select(rows: list[dict], **wanted: Any) -> list[dict]:
     """The runs() whose settings are the `wanted` ones. A
     size of the data counts as a setting, so does a setting of one value in a tuple, such as `data`.
     A list or range means one of several, or all of them where a run has several, such as heads by
-    layer; a run without the setting is never meant."""
+    layer or lengths of the data; a run without the setting is never meant."""
     return [row for row in rows if all(matches(row, key, wanted[key]) for key in wanted)]
 
 
@@ -252,18 +252,26 @@ def matches(row: dict, key: str, wanted: object) -> bool:
     if isinstance(value, tuple) and len(value) == 1:
         (value,) = value
     if isinstance(wanted, (list, range, set)):
-        return value in wanted or value == tuple(wanted)
+        as_size = "+".join(map(str, wanted))  # as --sizes has it
+        return value in wanted or value == tuple(wanted) or value == as_size
     return value == wanted
 
 
 def by(rows: list[dict], *settings: str) -> dict:
-    """{value of a setting: its runs}, in the order of the values; of several settings the key is a
-    tuple of their values."""
+    """{value of a setting: its runs}, in the order of the values, numbers before texts, lists, and
+    None; of several settings the key is a tuple of their values."""
     groups = {}
     for row in rows:
         values = tuple(row["sizes_by_name"].get(key, row.get(key)) for key in settings)
         groups.setdefault(values if len(values) > 1 else values[0], []).append(row)
-    return dict(sorted(groups.items()))
+    return {key: groups[key] for key in sorted(groups, key=comparable)}
+
+
+def comparable(value: object) -> tuple:
+    """What values of settings are sorted by, of which some cannot be compared with others."""
+    if isinstance(value, tuple):
+        return 2, tuple(map(comparable, value))
+    return (3, 0) if value is None else (int(isinstance(value, str)), value)
 
 
 def noted(name: str) -> list[dict]:

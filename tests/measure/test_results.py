@@ -160,10 +160,10 @@ def test_a_log_becomes_columns_and_is_the_same_again():
 
 def test_runs_are_selected_by_settings_sizes_and_ranges(tmp_path, monkeypatch):
     monkeypatch.setattr(results, "RESULTS", tmp_path)
-    log = [dict(step=3, val_loss=1.0)]
+    log, sizes = [dict(step=3, val_loss=1.0)], ["hops=4", "lengths=1+2"]
     lines = [
         stored.line("a", log, seed=3, sizes=["hops=2", "way=given"]),
-        stored.line("b", log, seed=4, sizes=["hops=4"], n_heads=[2, 4], d_model=16, n_layers=2),
+        stored.line("b", log, seed=4, sizes=sizes, n_heads=[2, 4], d_model=16, n_layers=2),
         stored.line("c", log, seed=5, hops=[2], data=["khop"]),
     ]
     stored.write(tmp_path, "made", lines)
@@ -171,11 +171,15 @@ def test_runs_are_selected_by_settings_sizes_and_ranges(tmp_path, monkeypatch):
         (dict(), "abc"), (dict(hops=2), "ac"), (dict(hops=4), "b"), (dict(seed=range(3, 5)), "ab"),
         (dict(seed=[3, 5]), "ac"), (dict(data="khop"), "c"), (dict(way="given"), "a"),
         (dict(n_heads=(2, 4)), "b"), (dict(n_heads=[2, 4]), "b"), (dict(n_heads=[4, 2]), ""),
+        (dict(lengths=[1, 2]), "b"), (dict(lengths=[2, 1]), ""),
         (dict(nothing=1), ""), (dict(threads=2), "abc"), (dict(hops=2, seed=5), "c"),
     ):  # fmt: skip
         assert "".join(run["id"] for run in results.runs("made", **wanted)) == ids, wanted
     groups = results.by(results.runs("made"), "n_layers", "seed")
     assert list(groups) == [(1, 3), (1, 5), (2, 4)]
+    mixed = [None, "1+2", 0.5, (8, 4), 2]
+    rows = [dict(sizes_by_name={}, seed=1, attn_scale=value) for value in mixed]
+    assert list(results.by(rows, "attn_scale")) == [0.5, 2, "1+2", (8, 4), None]
 
 
 # ---------- publishing ----------
