@@ -25,8 +25,8 @@ def sampler(
 
     def pick(logits):
         if top_k is not None:
-            least = logits.topk(min(top_k, logits.size(-1))).values[:, -1:]
-            logits = logits.masked_fill(logits < least, -math.inf)
+            top = logits.topk(min(top_k, logits.size(-1)))
+            logits = torch.full_like(logits, -math.inf).scatter(-1, top.indices, top.values)
         # drawn on the CPU, so that a seed draws the same numbers everywhere
         p = (logits / temperature).softmax(-1).cpu()
         return torch.multinomial(p, 1, generator=draw).to(logits.device)

@@ -250,3 +250,8 @@ def test_a_top_k_of_more_words_than_there_are_takes_them_all(model):
     assert torch.equal(
         sampling.generate(gpt, x, 6, top_k=1000, seed=2), sampling.generate(gpt, x, 6, seed=2)
     )
+
+
+def test_of_words_that_are_alike_top_k_takes_no_more():
+    drawn = sampling.sampler(top_k=2, seed=0)(torch.zeros(100, 9))
+    assert len(drawn.unique()) == 2
