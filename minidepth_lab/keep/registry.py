@@ -189,7 +189,8 @@ READ: dict[str, Data] | None = None  # what was read, inside read_once()
 @contextlib.contextmanager
 def read_once() -> Iterator[None]:
     """Inside, what runs have in common is read and tokenized once: of a small run that takes longer
-    than half of it. train() makes its own of it, with the run's seed and state."""
+    than half of it. train() makes its own of it, with the run's seed and state. A loader of one's
+    own may heed the seed: it is read anew for each."""
     global READ
     before, READ = READ, {}
     try:
@@ -202,7 +203,8 @@ def data_of(config: plain.TrainConfig, block_size: int = 128, tokenizer: Any = N
     """The Data of any TrainConfig: of a loader, a depth task, or text."""
     if READ is None or tokenizer is not None:
         return read_data(config, block_size, tokenizer)
-    key = repr((dataclasses.replace(config, lr=1.0, seed=0, out_dir="", name=""), block_size))
+    seed = config.seed if config.loader.endswith(".py") else 0
+    key = repr((dataclasses.replace(config, lr=1.0, seed=seed, out_dir="", name=""), block_size))
     if key not in READ:
         if len(READ) == 4:  # enough for a verdict: to tune, and to report at each number of steps
             del READ[next(iter(READ))]

@@ -320,6 +320,18 @@ def load_data(config, block_size, tokenizer):
 """
 
 
+def test_a_loader_of_ones_own_is_read_once_for_each_seed(tmp_path, monkeypatch):
+    path = tmp_path / "mine.py"
+    path.write_text(BLOCKS.replace("x, x)", "x % (9 + config.seed), x)"))
+    monkeypatch.setattr(own_code, "NAMED", {str(path)})
+    with registry.read_once():
+        a, b, again = (
+            registry.data_of(configs.make("laptop", loader=str(path), seed=seed)[1], 4)
+            for seed in (0, 1, 0)
+        )
+    assert a is again and [each.train[0].max() for each in (a, b)] == [8, 9]
+
+
 def test_what_is_not_cached_is_out_of_reach_offline_without_a_question(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
