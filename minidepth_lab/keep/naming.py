@@ -19,9 +19,9 @@ LONGEST_NAME = 59  # characters of ASCII: a name is read, typed, and shown in a 
 
 def run_name(preset: str, changes: dict) -> str:
     """A run's folder from the preset and whatever was changed, so that two runs do not meet, unless
-    they differ in characters that no name can have, and the same run of two grids does. If it would
-    be too long, it says what tells most, of paths and lists the end or the beginning, and has a
-    checksum of all."""
+    they differ in characters that no name can have, or in whether a + parts two values or stands in
+    one, and the same run of two grids does. If it would be too long, it says what tells most, of
+    paths and lists the end or the beginning, and has a checksum of all."""
     known = [
         f.name
         for kind in (configs.ModelConfig, configs.TrainConfig)
