@@ -262,8 +262,8 @@ def draw_plane(runs: list[dict], path: console.Path) -> None:
         distinct_ticks(axes.xaxis, [run["params_total"] for run in runs])
         distinct_ticks(axes.yaxis, [run["depth"] for run in runs])
         axes.margins(0.25, 0.3)
-        title = f"{METRICS[metric][0]}: mean and half of its 95 % interval, n = {counted(grouped(runs))}"
-        axes.set_title(title, size="medium")
+        what = f"{METRICS[metric][0]}: mean and half of its 95 % interval"
+        axes.set_title(f"{what}, n = {counted(grouped(runs))}", size="medium")
         axes.grid(alpha=0.3)
 
 
