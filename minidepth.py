@@ -60,7 +60,8 @@ def check_limits(config: Any) -> None:
         low, high, choices = (f.metadata[name] for name in ("low", "high", "choices"))
         value = getattr(config, f.name)
         for part in value if isinstance(value, tuple) else (value,):
-            if not (part in choices if choices else low is None or low <= part <= high):
+            fits = part in choices if choices else low is None or low <= part <= high
+            if not fits:
                 wanted = ", ".join(choices) or f"{low} to {high:g}"
                 raise ValueError(f"{f.name} {part!r:.40} does not work; give {wanted}")
 
@@ -260,8 +261,7 @@ class GPT(nn.Module):
 
     Another model that train() is to train is called in the same ways and has `config`, `n_words`,
     `most_tokens` and `autocast_dtype`; what looks into models asks for run_loops(), `norm` and
-    `head_weight` too.
-    """
+    `head_weight` too."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()

@@ -46,7 +46,7 @@ def steps_or_share(text: str) -> float:
 
 
 KINDS = md.ModelConfig, md.TrainConfig
-FIELDS = {f.name: f for kind in KINDS for f in dataclasses.fields(kind)}
+SETTINGS = [f.name for kind in KINDS for f in dataclasses.fields(kind)]
 
 
 def make_parser() -> Parser:
@@ -196,7 +196,7 @@ def sample(a: dict, seed: int) -> int:
 def alone(arguments: list[str]) -> int:
     """The exit code: 2 with one line on stderr for what a user can put right, 1 for divergence."""
     a = vars(make_parser().parse_args(arguments))
-    changes = {name: a[name] for name in FIELDS if name in a}
+    changes = {name: a[name] for name in SETTINGS if name in a}
     try:
         return sample(a, changes.get("seed", 0)) if a["sample"] else train(a, changes)
     except (ValueError, OSError) as error:

@@ -8,7 +8,8 @@ the same. In code: `minidepth.configs(preset, name=value, …)` for the presets 
 Without `--preset` the command takes `tasks` if `--data` is a depth task, the study's own preset
 with `--study`, `report` if it finds a CUDA GPU and its data, and `laptop` otherwise; its first line
 says which and why. What presets change stands [below](#what-presets-change). Several values of a
-flag train every combination: `--n_layers 1 2 4 --seed 0 1 2`."""
+flag train every combination: `--n_layers 1 2 4 --seed 0 1 2`.
+"""
 
 import argparse
 import dataclasses

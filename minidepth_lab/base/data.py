@@ -18,6 +18,7 @@ class Data(md.Data):
     eval_blocks: int = 64  # of each source that are measured, so many at a time:
     batch_size: int = 16
     problem_sources: list = field(default_factory=list)  # of each problem, if there are several
+    at_end: bool = False  # whether the last step has been drawn: a last test may be another one
     bytes_per_target: float = 0.0  # of the blocks that are measured; 0: not known
 
     def complete(self, record: dict) -> None:

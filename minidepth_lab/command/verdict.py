@@ -203,8 +203,7 @@ def compare(arguments: list[str]) -> int:
             two = f"{new_rows[0].get(name)!s:.40} and {old_rows[0].get(name)!s:.40}"
             console.complain(f"note: the groups differ in {name}, {two}: are they asked the same?")
     metric = "accuracy" if all("accuracy" in row for row in rows) else "val_loss"
-    words = {(row.get("tokenizer"), row.get("tokenizer_size")) for row in rows}
-    if metric == "val_loss" and len(words) > 1:
+    if metric == "val_loss" and results.words_differ(rows):
         metric = "val_loss_per_byte"
         if not all(metric in row for row in rows):
             raise ValueError(f"--compare: {results.WORDS_DIFFER}, which these runs lack")

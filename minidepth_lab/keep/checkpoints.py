@@ -312,18 +312,19 @@ def begin_folder(
     write_json(os.path.join(folder, "config.json"), about, hide_home=True)
 
 
+def number_or_null(value: Any) -> Any:
+    """What JSON holds, with null for what is infinite or NaN, however deep: JSON has neither."""
+    if isinstance(value, dict):
+        return {key: number_or_null(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [number_or_null(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
 def json_line(row: dict) -> str:
-    """A dict as a line of JSON that every reader takes: null for what is no number."""
-
-    def number_or_null(value):
-        if isinstance(value, dict):
-            return {key: number_or_null(part) for key, part in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [number_or_null(part) for part in value]
-        if isinstance(value, float) and not math.isfinite(value):
-            return None
-        return value
-
+    """A dict as a line of JSON that every reader takes."""
     return json.dumps(number_or_null(row), allow_nan=False, separators=(",", ":")) + "\n"
 
 

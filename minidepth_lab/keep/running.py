@@ -249,7 +249,7 @@ def train(
             on_log(log[-1])
         ended = ended or late
         if ended:  # the whole evaluation of a last step
-            if hasattr(its, "at_end"):  # a task's last test may be another one
+            if isinstance(its, Data):
                 its.at_end = True
             log[-1] |= md.evaluate(model, its, t, last=True) | dict(ended_early=True)
             if isinstance(data, Data):

@@ -66,6 +66,12 @@ METRICS = {  # of a run, as tables name them: heading, format
 
 WORDS_DIFFER = "Losses per token of different tokenizers do not compare, losses per byte do"
 
+
+def words_differ(settings: list[dict]) -> bool:
+    """Whether runs with these settings count losses per token of different words."""
+    return len({(each.get("tokenizer"), each.get("tokenizer_size")) for each in settings}) > 1
+
+
 # ---------- runs ----------
 
 

@@ -125,11 +125,16 @@ def interval(values: Sequence[float], answers: int | None = None) -> tuple[float
     mean = float(values.mean()) if len(values) else math.nan
     if len(values) < 2 or not np.isfinite(values).all():
         return mean, -math.inf, math.inf
-    spread = quantile(len(values), LOOK_ERROR) * float(values.std(ddof=1))
-    half = spread / math.sqrt(len(values))
+    half = half_width(mean, float(values.std(ddof=1)), len(values), answers)
+    return mean, mean - half, mean + half
+
+
+def half_width(mean: float, spread: float, n: int, answers: int | None = None) -> float:
+    """Half of interval() of n values with this mean and standard deviation."""
+    half = quantile(n, LOOK_ERROR) * spread / math.sqrt(n)
     if answers:
         half = math.hypot(half, normal(LOOK_ERROR) * math.sqrt(abs(mean) / answers))
-    return mean, mean - half, mean + half
+    return half
 
 
 @functools.cache
@@ -171,9 +176,8 @@ def seeds_needed(
 ) -> int | None:
     """How many seeds in all decide a difference, if mean and standard deviation stay as they are;
     None where that is more than MOST. `answers` as in interval()."""
-    of_answers = normal(LOOK_ERROR) * math.sqrt(abs(mean) / answers) if answers else 0.0
     for n in range(3, MOST + 1):
-        half = math.hypot(quantile(n, LOOK_ERROR) * spread / math.sqrt(n), of_answers)
+        half = half_width(mean, spread, n, answers)
         if abs(mean) > half and abs(mean) + half >= margin:
             return n
         if n >= LEAST_ALIKE and abs(mean) + half < margin:

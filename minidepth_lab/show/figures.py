@@ -248,9 +248,9 @@ def distinct_ticks(axis: Any, values: Iterable[float]) -> None:
 def draw_plane(runs: list[dict], path: console.Path) -> None:
     """The rows of a study by parameters and depth, with the mean and interval of accuracy, or of
     validation loss where not all runs have one."""
-    metric = known_to_all(runs, "accuracy", "val_loss")[0]
+    metric, groups = known_to_all(runs, "accuracy", "val_loss")[0], grouped(runs)
     with drawing(path, size=(6, 4.5)) as (_, axes):
-        for key, rows in grouped(runs).items():
+        for key, rows in groups.items():
             x, y = rows[0]["params_total"], rows[0]["depth"]
             axes.plot(x, y, "o", markersize=9)
             mean, half = interval([row[metric] for row in rows])
@@ -263,7 +263,7 @@ def draw_plane(runs: list[dict], path: console.Path) -> None:
         distinct_ticks(axes.yaxis, [run["depth"] for run in runs])
         axes.margins(0.25, 0.3)
         what = f"{METRICS[metric][0]}: mean and half of its 95 % interval"
-        axes.set_title(f"{what}, n = {counted(grouped(runs))}", size="medium")
+        axes.set_title(f"{what}, n = {counted(groups)}", size="medium")
         axes.grid(alpha=0.3)
 
 

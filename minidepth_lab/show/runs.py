@@ -276,8 +276,7 @@ def compare(run_dirs: Sequence[console.Path], out_dir: console.Path) -> None:
     for name, values in lines:
         cells = [f"{cut(console.visible(value), most):>{most}}" for value in values]
         print(f"{cut(name, 24):<24}{' '.join(cells)}")
-    words = {tuple(row["train"].get(f"tokenizer{end}") for end in ("", "_size")) for row in rows}
-    if len(words) > 1:
+    if results.words_differ([row["train"] for row in rows]):
         print(results.WORDS_DIFFER)
     path = os.path.join(out_dir, "compare.png")
     logs = {letter: row["log"] for letter, row in zip(letters, rows)}

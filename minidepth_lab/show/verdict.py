@@ -235,13 +235,7 @@ def summary(made: Any, runs: list[dict]) -> dict:
         arms=arms,
         differences=gaps,
         rates=plan.rates,
-        tuning={
-            arm: {
-                rate: {seed: [finite(each) for each in score] for seed, score in of.items()}
-                for rate, of in rates.items()
-            }
-            for arm, rates in plan.tried.items()
-        },
+        tuning=checkpoints.number_or_null(plan.tried),
         tuning_seeds=[int(s) for s in next(iter(next(iter(plan.tried.values())).values()))],
         steps=plan.steps,
         step_seconds=plan.step_seconds,

@@ -183,7 +183,7 @@ def summarize(folder, cells, command, study=None):
     accuracy is known for several values of a size, and write them with their numbers and figures:
     summary.md, summary.json, summary.png and those of draw_all(). `command` is what was typed."""
     rows = finished(cells)
-    several_words = len({(row.get("tokenizer"), row.get("tokenizer_size")) for row in rows}) > 1
+    several_words = results.words_differ(rows)
     if not several_words:  # then a token says enough
         rows = [{k: v for k, v in row.items() if k != "val_loss_per_byte"} for row in rows]
     runs, whole = records(rows), whole_records(rows)

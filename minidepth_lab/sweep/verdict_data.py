@@ -1,6 +1,5 @@
 """Whether a verdict can be given on some data, and what its scores are."""
 
-import copy
 import dataclasses
 import math
 import statistics
@@ -48,7 +47,7 @@ def judged_by(data: md.Data, source: str, asked: int) -> dict:
 def repeated(data: md.Data) -> float:
     """The share of the test that training has word for word, looked for in DRAWN sequences."""
     if data.infinite:
-        tokens, _ = copy.copy(data).draw(0, DRAWN)
+        tokens, _ = dataclasses.replace(data, state=dict(data.state)).draw(0, DRAWN)
         shown = {tuple(row) for row in tokens.tolist()}
     else:
         shown = {tuple(row) for row in data.train[0].tolist()}
@@ -56,10 +55,9 @@ def repeated(data: md.Data) -> float:
     return statistics.mean(test)
 
 
-def check_source(
-    data: md.Data, source: str, margin: float, repeats: bool, asked: int = 10**9
-) -> dict:
-    """judged_by() of the data; ValueError, a line, for what no verdict can be given on."""
+def check_source(data: md.Data, source: str, margin: float, repeats: bool, asked: int) -> dict:
+    """judged_by() of the data, for which `asked` is too; ValueError, a line, for what no verdict
+    can be given on."""
     told = judged_by(data, source, asked)
     if not repeats and (share := repeated(data)) > 0.5:
         learned = f"{source}: training repeats {share:.0%} of the test, so recall is all it asks"

@@ -60,6 +60,10 @@ class Request:
     def folder(self):
         return os.path.join(self.out_dir, self.name)
 
+    @property
+    def rows_folder(self):
+        return os.path.join(self.folder, "data")
+
     def identity(self):
         """What makes it another verdict; how long it may take and where it runs does not."""
         kept = ("source", "preset", "settings", "n_layers", "margin")
@@ -157,8 +161,7 @@ def step_seconds(
     try:
         with torch.random.fork_rng(devices=[]):
             training = training_of(m, t)
-            data = copy.copy(data)
-            data.state = dict(data.state)
+            data = dataclasses.replace(data, state=dict(data.state))
             for step in range(4):  # the first one warms up
                 began = time.process_time(), time.perf_counter()
                 training.step(*data.draw(step, t.batch_size * t.grad_accum))
@@ -210,10 +213,6 @@ class Plan:
     @property
     def path(self):
         return os.path.join(self.request.folder, "plan.json")
-
-    @property
-    def rows_folder(self):
-        return os.path.dirname(self.rows["train"])
 
     def save(self):
         kept = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
@@ -267,8 +266,7 @@ def of_source(request: Request) -> tuple[dict, dict]:
     source, typed = request.source, dict(request.settings)
     if not verdict_rows.is_rows(source) or "val_data" in typed:
         return {}, dict(data=[source]) | typed
-    folder = os.path.join(request.folder, "data")
-    rows = verdict_rows.made(source, typed.get("sizes", ()), folder)
+    rows = verdict_rows.made(source, typed.get("sizes", ()), request.rows_folder)
     settings = dict(data=[rows["train"]], val_data=rows["test"])
     if source.startswith(verdict_rows.GYM):
         typed.pop("sizes", None)  # they are the generator's
@@ -365,7 +363,7 @@ def prepared(request: Request) -> Plan:
     if plan is None:
         return made_plan(request)
     sizes = request.settings.get("sizes", ())
-    if plan.rows and not verdict_rows.was_made_of(request.source, sizes, plan.rows_folder):
+    if plan.rows and verdict_rows.have_changed(request.source, sizes, request.rows_folder):
         changed = f"{request.source} is not what {request.folder} was begun with"
         raise ValueError(f"{changed}; give another --name")
     plan.seeds = plan.most_seeds() or min(plan.seeds, request.seeds)

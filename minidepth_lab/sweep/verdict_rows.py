@@ -41,38 +41,44 @@ def made(source: str, sizes: tuple, folder: str) -> dict[str, str]:
     """{train, tune, test: a .jsonl file in the folder}, written unless they are there and made of
     this source."""
     paths = {part: os.path.join(folder, f"{part}.jsonl") for part in ("train", "tune", "test")}
-    if was_made_of(source, sizes, folder):
+    now = origin(source, sizes)
+    if origin_of(folder) == now:
         return paths
     parts = of_gym(source, sizes) if source.startswith(GYM) else of_file(source)
     os.makedirs(folder, exist_ok=True)
     for part, rows in parts.items():
         text = "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
         checkpoints.write(paths[part], lambda file, text=text: file.write(text.encode()))
-    checkpoints.write_json(
-        os.path.join(folder, ORIGIN), origin(source, sizes)
-    )  # when all are there
+    checkpoints.write_json(os.path.join(folder, ORIGIN), now)  # last: then all parts are there
     return paths
 
 
 def origin(source: str, sizes: tuple) -> dict:
-    """What parts are made of; of a file its bytes, not its place."""
+    """What parts are made of; of a file its bytes, not its place. ValueError if it is not there."""
     if source.startswith(GYM):
         return dict(source=source, sizes=list(sizes))
+    if not os.path.isfile(source):
+        raise ValueError(f"{source} is not there; give a file of rows")
     with open(source, "rb") as file:
         return dict(crc32=zlib.crc32(file.read()))
 
 
-def was_made_of(source: str, sizes: tuple, folder: str) -> bool:
-    """Whether the parts in a folder are of this source as it is now; where the file is gone, there
-    is nothing that they could differ from."""
+def origin_of(folder: str) -> dict | None:
+    """What the parts in a folder were made of; None where nothing says it."""
     path = os.path.join(folder, ORIGIN)
     if not os.path.exists(path):
-        return False
-    if not source.startswith(GYM) and not os.path.isfile(source):
-        return True
+        return None
     with console.one_line_errors(path, "does not say what rows were made of"):
         with open(path, encoding="utf-8") as file:
-            return json.load(file) == origin(source, sizes)
+            return json.load(file)
+
+
+def have_changed(source: str, sizes: tuple, folder: str) -> bool:
+    """Whether the parts in a folder are of another source than it is now, as far as that is known:
+    a file may be gone."""
+    before = origin_of(folder)
+    there = source.startswith(GYM) or os.path.isfile(source)
+    return before is not None and there and before != origin(source, sizes)
 
 
 # ---------- a file of one's own ----------
@@ -88,13 +94,13 @@ def question_of(row: Any) -> str:
 
 def of_file(path: str) -> dict[str, list]:
     """The rows of a file in three parts; ValueError for one that cannot be read."""
-    if not os.path.isfile(path):
-        raise ValueError(f"{path} is not there; give a file of rows")
-    parts = dict(train=[], tune=[], test=[])
-    for row in reading.read_file(path, []):
+    parts, notes = dict(train=[], tune=[], test=[]), []
+    for row in reading.read_file(path, notes):
         at = zlib.crc32(question_of(row).encode(errors="replace")) / 2**32
         part = "test" if at < SHARE else "tune" if at < 2 * SHARE else "train"
         parts[part].append(row)
+    for note in notes:  # the runs read the parts, and do not see what was left out before
+        console.complain(f"note: {note}")
     for part, rows in parts.items():
         if not rows:
             raise ValueError(f"{path} has too few rows: none is left for the {part} part")

@@ -333,9 +333,8 @@ def test_a_run_that_has_diverged_ends_with_1_and_one_that_was_stopped_with_130(
         patch.setattr(running, "train", diverge)
         assert tiny_run(tmp_path, "--name diverged") == 1
     err = capsys.readouterr().err
-    assert (
-        err.startswith("train.py: the gradient was infinite; lower --lr") and err.count("\n") == 1
-    )
+    assert err.startswith("train.py: the gradient was infinite; lower --lr")
+    assert err.count("\n") == 1
 
     real = variants.GPT.forward
 

@@ -10,13 +10,9 @@ import pytest
 
 from conftest import ROOT
 
-# the words of predictions are as they were on the day they were written
 DOCS = ROOT / "docs"
-PAGES = [
-    ROOT / "README.md",
-    *DOCS.rglob("*.md"),
-    *DOCS.glob("[!s]*/*.py"),
-]  # but those of docs/site
+# without docs/site, and without predictions, whose words are as they were on the day
+PAGES = [ROOT / "README.md", *DOCS.rglob("*.md"), *DOCS.glob("[!s]*/*.py")]
 FENCED = r"```python.*?\n(.*?)```"
 
 

@@ -342,7 +342,12 @@ def test_a_file_is_split_by_question_and_tuned_on_what_is_not_reported(tmp_path,
     pathlib.Path("my.jsonl").write_text("\n".join(twice[2:]))
     with pytest.raises(ValueError, match="my.jsonl is not what verdicts/.* was begun with"):
         verdict_plan.prepared(Request("my.jsonl", "laptop", settings))
-    (pathlib.Path(plan.path)).unlink()  # as after a --dry_run: nothing was trained on the parts
+    origin = pathlib.Path("verdicts", plan.request.name, "data", verdict_rows.ORIGIN)
+    kept = origin.read_text()
+    origin.unlink()  # as of a verdict that was begun before this was noted
+    assert verdict_plan.prepared(Request("my.jsonl", "laptop", settings)).rows == plan.rows
+    origin.write_text(kept)
+    pathlib.Path(plan.path).unlink()  # as after a --dry_run: nothing was trained on the parts
     again = verdict_plan.prepared(Request("my.jsonl", "laptop", settings)).rows
     asked = [json.loads(line)["question"] for path in again.values() for line in open(path)]
     assert len(set(asked)) == 1499
@@ -364,6 +369,13 @@ def test_no_question_is_in_two_parts_whatever_it_is_called(tmp_path, question, a
     assert verdict_rows.is_rows(str(path)) and not verdict_rows.is_rows("my.txt")
     parts = [{row[question] for row in rows} for rows in verdict_rows.of_file(str(path)).values()]
     assert sum(map(len, parts)) == len(set().union(*parts)) == 200
+
+
+def test_what_a_file_is_read_as_is_said(tmp_path, capsys):
+    lines = ["question,answer", '"a" screen of 5 or more,#### 1']
+    (tmp_path / "my.csv").write_text("\n".join([*lines, *(f"{i} ?,#### {i}" for i in range(99))]))
+    verdict_rows.of_file(str(tmp_path / "my.csv"))
+    assert "note:" in (err := capsys.readouterr().err) and "quote" in err
 
 
 def test_an_accuracy_is_of_the_problems_that_are_asked():

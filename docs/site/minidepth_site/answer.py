@@ -111,7 +111,7 @@ def answer(page="docs/{}.py"):
     n_run, n_wrong, n_before = predictions()
     programs = follows_programs()
     assert all(programs)
-    walking, far, logs, wrong, no_cheat = (
+    walking, far, on_text, wrong, no_cheat = (
         page.format(name)
         for name in (
             "tutorials/4_walking", "tutorials/thousand_hops", "tutorials/report",
@@ -128,7 +128,7 @@ def answer(page="docs/{}.py"):
 - **What mostly fails is its memory of the map.** Let it read the map once and never change it, and
   {of(at_16)} are right, and with training hints round rings of 64. So are {of(programs)} that
   learned [programs whose state does not come round with the ring]({no_cheat}).
-- **On real text, twelve layers [predict a little better]({logs})**, by {low} to {high} nats per
+- **On real text, twelve layers [predict a little better]({on_text})**, by {low} to {high} nats per
   token. Better answers were not shown.
 - **[{n_wrong} of {n_run} predictions]({wrong}) were wrong.** History shows
   {n_before} written before their runs."""

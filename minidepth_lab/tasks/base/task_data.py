@@ -23,7 +23,6 @@ class TaskData(Data):
     block_size: int = 0
     steps: int = 1  # of the whole training
     done: float = 0.0  # how far the last draw() was
-    at_end: bool = False  # whether that was of the last step
 
     def draw(self, step, n):
         self.at_end = step + 1 == self.steps
