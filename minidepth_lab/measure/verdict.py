@@ -3,7 +3,7 @@
     found = decide(scores, margin=0.05, chance=0.125)
     found.decision            "depth helps"
     found.differences         {"deep - one": Difference(mean 0.59, low 0.55, high 0.62, …), …}
-    simulate("luck", 2000)    {decision: how often}, of outcomes whose truth is known
+    simulate("rare luck", 2000)    {decision: how often}, of outcomes whose truth is known
 
 `scores` are {(arm, budget): (n,) numbers, one for each seed}, higher is better: accuracies from 0
 to 1, or minus a loss in nats. The arms are `one` (one layer), `deep` (L layers), `looped` (one
@@ -233,7 +233,7 @@ def decide(
         return Decision(decision, why, gaps, arms, n, more, budget)
 
     if n >= LEAST_ALIKE:
-        at_steps = [interval(values) for values in equal.values()]
+        at_steps = [arms[arm, "steps"] for arm in equal]
         if chance is not None and all(high < chance + margin for _, _, high in at_steps):
             return say(NOBODY, f"every arm is within {margin:g} of chance, {chance:.2f}")
         if ceiling is not None and all(low > ceiling - margin for _, low, _ in at_steps):
