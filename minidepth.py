@@ -729,11 +729,14 @@ def prompt_ids(tokenizer: Any, messages: list[dict]) -> list[int]:
 
 
 def answer_texts(
-    model: nn.Module, tokenizer: Any, problems: list[dict], max_new_tokens: int = 256,
+    model: nn.Module, tokenizer: Any, problems: list[dict], max_new_tokens: int = 0,
     pick: Callable | None = None, at_once: int = 100,
 ) -> list[str]:  # fmt: skip
     """What the model says to each of Data.problems, a hundred at once: each keeps its keys and
-    values, of the report's size 9 MB in FP16."""
+    values, of the report's size 9 MB in FP16. Of 0 new tokens as many as the longest solution
+    takes, at least 256: a right answer is not to be cut off."""
+    solutions = encode(([(p.get("solution", ""), True)] for p in problems), tokenizer)
+    most = max_new_tokens or max([256, *(len(ids) + 1 for ids, _ in solutions)])
     prompts = [prompt_ids(tokenizer, problem["messages"]) for problem in problems]
     eos = tokenizer.convert_tokens_to_ids(turn_end(tokenizer))
     device, texts = next(model.parameters()).device, [""] * len(prompts)
@@ -743,9 +746,9 @@ def answer_texts(
         shortest, longest = len(prompts[some[0]]), len(prompts[some[-1]])
         padded = [prompts[i] + [-1] * (longest - len(prompts[i])) for i in some]
         tokens, known = torch.tensor(padded, device=device).tensor_split([shortest], 1)
-        tokens = generate(model, tokens, known.size(1) + max_new_tokens, pick, eos, known)
+        tokens = generate(model, tokens, known.size(1) + most, pick, eos, known)
         for i, ids in zip(some, tokens.tolist()):
-            answer = ids[len(prompts[i]) : len(prompts[i]) + max_new_tokens]
+            answer = ids[len(prompts[i]) : len(prompts[i]) + most]
             texts[i] = tokenizer.decode(answer[: answer.index(eos)] if eos in answer else answer)
     return texts
 
@@ -754,10 +757,7 @@ def accuracy(model: nn.Module, tokenizer: Any, problems: list[dict]) -> dict:
     """What a log says of problems: {"accuracy": the share whose final_answer() is exactly the right
     one, "answers": 1 or 0 for each}, and where there are several kinds {"accuracy_by_family",
     "accuracy_by_problem"}, a family and its steps."""
-    # a right answer is not to be cut off: as much may be said as the longest solution takes
-    solutions = encode(([(p.get("solution", ""), True)] for p in problems), tokenizer)
-    most = max(256, *(len(ids) + 1 for ids, _ in solutions))
-    texts = answer_texts(model, tokenizer, problems, most)
+    texts = answer_texts(model, tokenizer, problems)
     right = [int(final_answer(text) == p["answer"]) for text, p in zip(texts, problems)]
     measured = dict(accuracy=statistics.mean(right), answers=right)
     families = [str(problem.get("family", "other")) for problem in problems]

@@ -43,7 +43,7 @@ def print_facts(m, t, data=None, measured=False, done=0):
     )
     if data is None:
         lines.append(f"data {' + '.join(t.data)}, tokenizer {t.tokenizer} (not loaded)")
-    elif data.infinite:
+    elif "task" in data.facts:
         lines.append(task_fact(data))
     elif "train_tokens" in data.facts:
         lines.append(text_fact(t, data, tokens))

@@ -89,7 +89,7 @@ def run_training(m, t, command, resume=False, changed=(), draws=True):
     if first and run.log and draws:
         draw_curve(run, t)
     if first and run.finished:
-        if data.infinite:
+        if "task" in data.facts:
             show_accuracy(run.log[-1])
         if "val_loss_by_loops" in run.log[-1]:
             print(f"loss by loops: {listed(run.log[-1]['val_loss_by_loops'], 4)}")

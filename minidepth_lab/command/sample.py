@@ -23,7 +23,7 @@ def sample(call):
     model, tokenizer = untrained(run_dir) if a["first_weights"] else checkpoints.load(run_dir)
     if not a["first_weights"] and (which := checkpoints.describe_weights(run_dir)):
         print(which, file=sys.stderr)
-    if n_loops:
+    if n_loops is not None:
         model.config = dataclasses.replace(model.config, n_loops=n_loops).validate()
     if tokenizer is None:
         task = f"--sample {run_dir} was trained on a depth task: it knows no text"

@@ -19,6 +19,7 @@ from collections.abc import Callable
 
 import minidepth as md
 from minidepth_lab.base import configs, console
+from minidepth_lab.command import flags
 from minidepth_lab.measure import results
 from minidepth_lab.measure import verdict as rule
 from minidepth_lab.measure.cell import OF_DATA
@@ -47,18 +48,7 @@ def typed(field: dataclasses.Field) -> dict:
     if field.type is bool:
         return options | dict(action=argparse.BooleanOptionalAction)
 
-    def read(text):
-        if field.name == "sizes":
-            return tuple(text.split(","))
-        if field.type in (int, float):
-            return field.type(text)
-        if field.name in ("n_heads", "problem_steps"):
-            numbers = tuple(int(part) for part in text.split(","))
-            return numbers[0] if field.name == "n_heads" and len(numbers) == 1 else numbers
-        return text
-
-    read.__name__ = getattr(field.type, "__name__", "value")
-    return options | dict(type=read, metavar="X")
+    return options | dict(type=flags.KINDS.get(field.name, field.type), metavar="X")
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -97,9 +87,9 @@ def main(arguments: list[str], command: Callable | None = None) -> int:
         return compare(arguments)
     if md.processes()[1] > 1:
         raise ValueError("--verdict starts its runs itself; start it without torchrun")
-    flags = [word.partition("=")[0] for word in arguments if word.startswith("--")]
-    for flag in flags:
-        if flags.count(flag) > 1:  # argparse would heed the last
+    typed_flags = [word.partition("=")[0] for word in arguments if word.startswith("--")]
+    for flag in typed_flags:
+        if typed_flags.count(flag) > 1:  # argparse would heed the last
             raise ValueError(f"{flag} is given twice; give it once")
     a = vars(make_parser().parse_args(arguments))
     source = os.path.expanduser(a.pop("verdict") or "")

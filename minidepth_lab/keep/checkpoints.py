@@ -512,7 +512,9 @@ def is_over(log: list[dict], steps: int) -> bool:
 
 def nothing_left(folder: console.Path, t: configs.TrainConfig, done: int, log: list[dict]) -> str:
     """What to say of a run that is finished with the settings that it has now; "" if it goes on."""
-    early = bool(log) and log[-1].get("ended_early") and 0 < t.stop_after <= since_best(log)
+    # what --minutes measured at its end was no evaluation that --stop_after waits for
+    planned = [record for record in log if record["step"] == 1 or not record["step"] % t.eval_every]
+    early = bool(log) and log[-1].get("ended_early") and 0 < t.stop_after <= since_best(planned)
     if done < t.steps and not early:
         return ""
     why = "give more --steps to go on"

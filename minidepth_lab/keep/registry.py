@@ -136,8 +136,9 @@ def configs(preset: str, **changes: Any) -> tuple[plain.ModelConfig, plain.Train
     values = values_of(preset)
     data = changes.get("data", values.get("data", ()))
     names = (data,) if isinstance(data, str) else data
-    of_preset = tuple(values.get("data", names))
-    if tuple(names) != of_preset and not values.get("loader"):
+    own = values.get("data", names)
+    of_preset = (own,) if isinstance(own, str) else own
+    if tuple(names) != tuple(of_preset) and not values.get("loader"):
         values.pop("sizes", None)  # of the preset's own task
     if preset == "tasks" and names and (its_task := task(names[0])):
         values |= its_task.settings

@@ -60,37 +60,6 @@ def draw_courses(axes, runs, k, color):
     axes.set(xlabel="training step", ylim=(-0.03, 1.05))
 
 
-def draw_rings(found):
-    """Draw the runs of one layer looped once, twice and three times and of the wide one, {model:
-    accuracies()}, with pyplot, for a page → {(model, hops): runs that learned it}."""
-    import matplotlib.pyplot as plt
-
-    models = ("1 loop", "2 loops", "3 loops", "wide, 1 loop")
-    counts = {}
-    _, axes = plt.subplots(figsize=(4.6, 3.9))
-    for x, model in enumerate(models):
-        runs = list(found[model].values())
-        for k, color, place in ((1, "C0", x - 0.28), (2, "C1", x + 0.28)):
-            counts[model, k] = sum(run[k] >= LEARNED for run in runs)
-            places = [place + 0.02 * (i - len(runs) / 2) for i in range(len(runs))]
-            axes.plot(places, [run[k] for run in runs], "o", color=color, alpha=0.7)
-            top = max(run[k] for run in runs) + 0.05
-            share = f"{counts[model, k]}/{len(runs)}"
-            axes.annotate(share, (place, top), ha="center", color=color)
-    axes.axhline(1 / 7, color="C5", linestyle=":")
-    axes.annotate("guessing", (-0.5, 1 / 7 - 0.09))
-    axes.annotate("one hop", (0.45, 0.97), color="C0", ha="right")
-    axes.annotate("two hops", (2.28, 0.86), color="C1", ha="center")
-    axes.set_xticks(range(len(models)), [model.replace(", ", ",\n") for model in models])
-    axes.set(ylabel="accuracy on fresh rings", ylim=(-0.03, 1.17), xlim=(-0.6, 3.6))
-    one = counts["2 loops", 1], len(found["2 loops"])
-    two = counts["3 loops", 2], len(found["3 loops"])
-    title = "two loops: one hop in {} of {} runs;\nthree loops: two hops in {} of {}"
-    axes.set_title(title.format(*one, *two))
-    plt.show()
-    return counts
-
-
 def questions(tokens, letters=16, ring=8, furthest=4):
     """Of the direct questions in tokens (B, T) → how many hops each asks for, (B, questions), and
     the letters 0, 1, … `furthest` hops on, a list of (B, questions)."""

@@ -54,7 +54,7 @@ def answer_texts(
     model: nn.Module,
     tokenizer: Any,
     problems: list[dict],
-    max_new_tokens: int = 256,
+    max_new_tokens: int = 0,
     temperature: float = 0,
     top_k: int | None = None,
     seed: int | None = None,

@@ -8,10 +8,19 @@ from typing import Any
 NUMBER = r"[-+]?(\d{1,3}(,\d{3})+|\d{1,40})?(\.\d{1,40})?|[-+]?\d{1,40}/0*[1-9]\d{0,39}"
 
 
+def boxed(text: str) -> str | None:
+    """What stands in the last \\boxed{} of a text; None without one, or where a brace or the end of
+    a line is in it."""
+    _, box, rest = text.rpartition("\\boxed{")
+    inside = re.match(r"([^{}\n]*)\}", rest) if box else None
+    return inside[1] if inside else None
+
+
 def bare(text: str) -> str:
     """An answer without what is around it: \\boxed{42}, $42$, 42. → 42"""
-    boxed = re.findall(r"\\boxed\{([^{}\n]*)\}", text)
-    return (boxed[-1] if boxed else text).strip().strip("$").removesuffix(".").strip()
+    inside = boxed(text)
+    text = text if inside is None else inside
+    return text.strip().strip("$").removesuffix(".").strip()
 
 
 def number(text: str) -> Fraction | None:
@@ -52,6 +61,12 @@ class Scored(str):
         return isinstance(other, str) and score(other, self.item) >= 1
 
     __hash__ = str.__hash__
+
+
+def is_item(value: Any) -> bool:
+    """Whether a value is an item of reasoning-gym; a column of one's own can have that name."""
+    about = value.get("metadata") if isinstance(value, dict) else None
+    return isinstance(about, dict) and isinstance(about.get("source_dataset"), str)
 
 
 @functools.cache

@@ -281,6 +281,8 @@ def read_sources(
     config: configs.TrainConfig, facts: dict, change: Callable | None = None
 ) -> list[tuple[str, list[dict], list[dict]]]:
     """[(source, rows to train on, rows held out)] of a TrainConfig, its val_data the last."""
+    if config.val_data and not is_local(config.val_data):
+        raise ValueError(f"val_data {config.val_data} is not there; give the path of a file")
     found = [(source, *read_source(source, config, facts, change)) for source in config.data]
     if config.val_data:
         rows = rows_of(config.val_data, "validation", facts.setdefault("notes", []))

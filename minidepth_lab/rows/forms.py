@@ -12,6 +12,7 @@ import torch
 
 import minidepth as md
 from minidepth_lab.base import configs, console
+from minidepth_lab.rows import answers
 
 # the columns of a conversation; of what is asked and, in turn, of what is said to it
 CONVERSATIONS = ("messages", "conversations", "conversation")
@@ -212,16 +213,17 @@ def read_row(row: Any, remark: Callable[[str], object] = lambda text: None) -> d
     """A row in any form as all that comes after reads it: {"messages": […]} with its labels, or
     {"text": …}. What is in its last \\boxed{} is an answer, and stands after #### too."""
     turns = turns_of(row, remark)
-    if turns[0][0] == "text":
+    if len(turns) == 1 and turns[0][0] == "text":
         return dict(text=turns[0][1]) | (dict(goes_on=True) if row.get("goes_on") else {})
     role, last = turns[-1]
-    boxed = re.findall(r"\\boxed\{([^{}\n]{1,40})\}", last) if role == "assistant" else []
-    if boxed and "####" not in last:
+    answer = (answers.boxed(last) or "").strip() if role == "assistant" else ""
+    if 0 < len(answer) <= 40 and "####" not in last:
         remark("the answer in \\boxed{} is put after ####, too")
-        turns[-1] = role, type(last)(f"{last}\n\n#### {boxed[-1].strip()}")
+        turns[-1] = role, type(last)(f"{last}\n\n#### {answer}")
     messages = [dict(role=role, content=text) for role, text in turns]
-    labelled = isinstance(row, dict) and is_labelled(row)
-    kept = (*(LABELS if labelled else ()), *(("gym",) if "gym" in row else ()))
+    about = row if isinstance(row, dict) else {}  # a list of turns alone has no labels
+    kept = [*LABELS] if is_labelled(about) else []
+    kept += ["gym"] if answers.is_item(about.get("gym")) else []
     return dict(messages=messages) | {name: row[name] for name in kept}
 
 

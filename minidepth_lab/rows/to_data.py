@@ -23,7 +23,10 @@ if TYPE_CHECKING:  # to import it takes seconds, which only those pay who have t
 def problem_of(row: dict) -> dict | None:
     """A usable row as minidepth.problem_of() has it; an answer that is a number is compared as one,
     but for those of our own problems, and of reasoning-gym by its scorer."""
-    problem = md.problem_of(row) if "messages" in row else None
+    if "messages" not in row:
+        return None
+    plain = [m | dict(content=str(m["content"])) for m in row["messages"]]  # of forms.Given, too
+    problem = md.problem_of(row | dict(messages=plain))
     if problem and "gym" in row:  # an item of reasoning-gym
         problem["answer"] = answers.Scored(problem["answer"], row["gym"])
     elif problem and "family" not in problem:
@@ -108,12 +111,12 @@ def make_blocks(
 
     encoded = chunks(counted()) if chunks else counted()
     tokens, targets = md.blocks(encoded, block_size, config.packing)
-    longest = max((n for row, n in zip(rows, lengths) if forms.is_labelled(row)), default=0)
-    if longest > block_size + 1:  # cut, it could not be answered
-        too_short = f"block_size {block_size} is too short for problems of {longest} tokens"
-        made = "embedded" in config.data  # others are as long as they are
-        fewer = ", or fewer --ring_questions or --problem_steps" if made else ""
-        raise ValueError(f"{too_short}; give at least {longest - 1}{fewer}")
+    if "embedded" in config.data:  # others are as long as they are
+        longest = max((n for row, n in zip(rows, lengths) if forms.is_labelled(row)), default=0)
+        if longest > block_size + 1:  # cut, it could not be answered
+            too_short = f"block_size {block_size} is too short for problems of {longest} tokens"
+            fewer = "or fewer --ring_questions or --problem_steps"
+            raise ValueError(f"{too_short}; give at least {longest - 1}, {fewer}")
     dropped = too_long.get("drop", [])
     n_tokens = (
         sum(lengths) - sum(dropped) - sum(n - block_size - 1 for n in too_long.get("cut", []))

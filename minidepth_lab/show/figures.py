@@ -48,9 +48,6 @@ def drawing(
 
 # ---------- parts of figures ----------
 
-# of the embedded problems; no figure has models as well, and C5 is for guessing
-FAMILY_COLORS = {"lookup": "C6", "order": "C7", "chain": "C4"}
-
 # One layer is blue. More of them go from yellow to red, darker and darker, in the order of their
 # depth. Each has a contrast of 3:1 with a light page and with a dark one. docs/site/matplotlibrc
 # has the same; they are not named by their places there, as outside the site these have others
@@ -299,10 +296,12 @@ def draw_by_layers(
 ) -> None:
     """The error, 1 - accuracy, as a heat map: a row for each value of a label, which are numbers, a
     column for each number of layers, seeds averaged. If all runs have a `shortcut`, a last column
-    under that name is its error. Draws nothing where runs have no such label, layers or accuracy.
+    under that name is its error. Draws nothing where runs have no such label, layers or accuracy,
+    or differ in something else, too.
     """
     for run in runs:
-        if not {label, "n_layers"} <= run["labels"].keys() or "accuracy" not in run:
+        labels = run["labels"].keys()
+        if "accuracy" not in run or not labels - {"seed"} == {label, "n_layers"}:
             return
     errors, of_shortcut = {}, {}
     for run in runs:

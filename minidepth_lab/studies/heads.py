@@ -9,7 +9,6 @@ The study adds the preset `heads` and draws heads.png: validation loss and time 
 number of heads, beside the published ones.
 """
 
-import math
 import os
 
 from minidepth_lab.keep import registry
@@ -101,20 +100,6 @@ def draw_schemes(axes, schemes, measure):
         axes.errorbar(x, means, halves, fmt="-o", capsize=3, label=scheme)
     axes.set_xscale("log")
     axes.grid(alpha=0.3)
-
-
-def exponential(losses, times):
-    """The curve a + b·exp(−n/c) through three losses at n, 2 n and 4 n heads, at `times` n heads;
-    ValueError where the losses do not fall ever more slowly, as such a curve does."""
-    y1, y2, y3 = losses
-    ratio = (y2 - y3) / (y1 - y2) if y1 != y2 else 0.0
-    if not 0 < ratio < 2 - 1e-9:  # at 2 it is a straight line in n
-        must = "they must all fall, or all rise, ever more slowly"
-        raise ValueError(f"no exponential goes through {losses}; {must}")
-    # with u = exp(−n/c): y1 − y2 = b (u − u²) and y2 − y3 = b (u² − u⁴), whose ratio is u (1 + u)
-    u = (math.sqrt(1 + 4 * ratio) - 1) / 2
-    b = (y1 - y2) / (u - u * u)
-    return y1 - b * u + b * u**times
 
 
 def figure(runs, folder):

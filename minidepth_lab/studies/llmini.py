@@ -340,18 +340,6 @@ def written_against_bare(model, tokenizer, problems, T):
     }
 
 
-def loss_by_place(model, tokens, targets, ends):
-    """Mean loss of a model at places 1 to the first end of a block, from there to the second, and
-    so on: {"1 to 64": …}. tokens and targets (B, T), T as many as are to be read."""
-    found, first = {}, 0
-    for end in ends:
-        part = torch.full(targets.shape, -100)
-        part[:, first:end] = torch.as_tensor(targets)[:, first:end].long()
-        found[f"{first + 1} to {end}"] = md.mean_loss(model, (tokens, part), len(tokens), 8)
-        first = end
-    return found
-
-
 def main():
     parser = argparse.ArgumentParser(description="Print the facts of LLmini's data as JSON.")
     parser.add_argument("tokenizer", help="the folder of a tokenizer")

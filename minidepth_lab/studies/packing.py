@@ -46,5 +46,6 @@ def load_data(config, block_size, tokenizer=None):
         other = dataclasses.replace(plain, packing=packing)
         measured = text_data(other, block_size, data.tokenizer)
         data.val, data.val_by_source = measured.val, measured.val_by_source
+        data.bytes_per_target = measured.bytes_per_target
     data.sizes = as_text(sizes)
     return data

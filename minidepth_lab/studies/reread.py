@@ -125,55 +125,6 @@ def equally_fitted(runs):
     return reached, at_fit(runs, reached)
 
 
-def draw_both_losses(axes, model, runs):
-    """Training loss, dotted, and validation loss of each run of a model by optimizer step."""
-    color = figures.color_of(model)
-    for run in runs:
-        steps = [record["step"] for record in run["log"]]
-        for key, style in (("train_loss_eval", ":"), ("val_loss", "-")):
-            axes.plot(
-                steps, [record[key] for record in run["log"]], style, color=color, linewidth=1
-            )
-    last = runs[0]["log"][-1]
-    for key, what in (("val_loss", "new text"), ("train_loss_eval", "training text")):
-        figures.name_end(axes, last["step"], last[key], f"{what}, {model}", color)
-
-
-def draw_times(stored, times, title, low, high):
-    """Both losses of one layer and of twelve that read their text so often; `low` to `high`, in
-    nats per token, is what the axis spans."""
-    import matplotlib.pyplot as plt
-
-    _, axes = plt.subplots(figsize=(4.6, 3.8))
-    for model in ("1 layer", "12 layers"):
-        draw_both_losses(axes, model, stored[times, model])
-    axes.set(xlabel="training step", ylabel="loss (nats per token)", xlim=(0, 1720))
-    axes.set(ylim=(low, high), xticks=range(0, 801, 200), title=f"read {times} times:\n{title}")
-    plt.show()
-
-
-def draw_depths(runs, title):
-    """Both losses at the end by depth, of {model: its runs}, which has 1, 2, 4, 8 and 12 layers."""
-    import matplotlib.pyplot as plt
-
-    depths = {1: "1 layer"} | {n: f"{n} layers" for n in (2, 4, 8, 12)}
-    deep = figures.color_of("12 layers")
-    _, axes = plt.subplots(figsize=(4.6, 3.8))
-    for metric, what in (("val_loss", "new text"), ("train_loss_eval", "training text")):
-        means = []
-        for n, model in depths.items():
-            found, color = runs[model], figures.color_of(model)
-            figures.draw_points(axes, [n], [found], metric, False, color, None)
-            means.append(results.interval([run[metric] for run in found])[0])
-        axes.plot(list(depths), means, color=deep, zorder=1)
-        figures.name_end(axes, 12.5, means[-1], what, deep)
-    axes.set(xscale="log", xlim=(0.85, 42), xlabel="layers", title=title)
-    axes.set_xticks(list(depths), list(depths))
-    axes.set_xticks([], minor=True)
-    axes.set_ylabel("loss (nats per token)")
-    plt.show()
-
-
 def draw_fit(axes, model, runs):
     """Validation loss of each run of a model by its training loss, with a dot at its end."""
     color = figures.color_of(model)

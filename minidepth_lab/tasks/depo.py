@@ -1,5 +1,7 @@
 """Depo: the k-th name after a given one, round a cycle of names in mixed order."""
 
+import math
+
 import torch
 import torch.nn.functional as F
 
@@ -50,9 +52,19 @@ class Depo(Task):
         return 1 / nodes
 
     def shortcut(self, nodes, hops, **_):
-        """Any name but the one asked about; that one where the cycle has come round. A mean over
-        the hops."""
-        return sum(1 / (nodes - 1) if hop % nodes else 1.0 for hop in hops) / len(hops)
+        """A name that is left: of as many hops each has been the answer once, and none is its own;
+        that one where the cycle has come round. A mean over hops and questions."""
+
+        def known(before):  # with so many earlier answers to as many hops
+            own = before / (nodes - 1)  # how likely it is that the name asked about is one
+            return (1 - own) / max(1, nodes - 1 - before) + own / (nodes - before)
+
+        share, left = 1 / len(hops), 0.0
+        for n in range(nodes):
+            for k in range(n + 1):
+                likely = math.comb(n, k) * share**k * (1 - share) ** (n - k)
+                left += likely * known(k) / nodes
+        return sum(left if hop % nodes else 1.0 for hop in hops) / len(hops)
 
     def map_tokens(self, nodes, name, **_):
         """The edges, which a looped model may read once."""

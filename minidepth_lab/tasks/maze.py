@@ -3,6 +3,7 @@
 import torch
 import torch.nn.functional as F
 
+import minidepth as md
 from minidepth_lab.tasks import Task
 
 EAST, SOUTH, END = 1, 2, 4  # a cell's token: the sum of what is open, and whether it is an end
@@ -12,7 +13,7 @@ class Maze(Task):
     """The mazes of the deep-thinking networks (Schwarzschild et al. 2021, arXiv 2106.04537), small:
     a grid of `width` by `width` cells, row by row, in which one way leads from any cell to any
     other. It is shown twice; at each cell of the second copy the target is 1 if the cell lies on
-    the way between the two ends, else 0. The shortcut is what most cells are.
+    the way between the two ends, else 0.
 
     No prediction: filling dead ends takes as many rounds as the longest has cells, but who knows
     all ways of so many cells can double them, which takes the logarithm. (Prefix sums, their other
@@ -51,6 +52,12 @@ class Maze(Task):
         kind = torch.tensor([EAST, SOUTH]).repeat_interleave(len(one) // 2)
         tokens.scatter_add_(1, one.expand(batch, -1), kind * opened)
         return tokens.repeat(1, 2), F.pad(way, (cells.numel(), 0), value=-100)
+
+    def shortcut(self, width, **_):
+        """What most cells are; counted."""
+        _, targets = self.draw(1000, md.generator("shortcut"), width=width)
+        on_the_way = targets[targets != -100].float().mean().item()
+        return max(on_the_way, 1 - on_the_way)
 
     def map_tokens(self, width, **_):
         """The first copy, which a looped model may read once."""

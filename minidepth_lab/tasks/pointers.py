@@ -5,6 +5,7 @@ import math
 import torch
 import torch.nn.functional as F
 
+import minidepth as md
 from minidepth_lab.tasks import distinct, of_split
 from minidepth_lab.tasks.base.graded import Graded, held_out
 
@@ -73,6 +74,13 @@ class Pointers(Graded):
     def guess(self, **_):
         """Any place."""
         return 1 / PLACES
+
+    def shortcut(self, n, **_):
+        """The place that most pointers lead to; counted."""
+        tokens, targets = self.draw(1000, md.generator("shortcut"), n=n)
+        most = F.one_hot(tokens[:, :PLACES], PLACES).sum(1).argmax(1)
+        counted = self.difficulty(tokens, targets, n) > 0
+        return (targets == most[:, None])[counted].float().mean().item()
 
 
 TASK = Pointers()

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from minidepth_lab.base import machine
-from minidepth_lab.tasks import distinct, rings
+from minidepth_lab.tasks import distinct, rings, sums
 from minidepth_lab.tasks.base.sizes import check_known
 from minidepth_lab.tasks.walk import RINGS_TESTED, Walk, check_sizes
 
@@ -25,7 +25,7 @@ class Program(Walk):
 
     With `kind` "permutations" an operation is a permutation of five things, and the state is where
     the first thing has come to. `n_ops` different ones are used, ten of the 120 by default, which
-    make up all 120 between them; 0 means all. Permutations of five things are the smallest
+    make up all 120 between them. Permutations of five things are the smallest
     symmetric group that is not solvable: no constant number of layers follows any number of them,
     unless TC0 = NC1 (Barrington 1989; Merrill & Sabharwal 2023, arXiv 2207.00729). With
     "additions" an operation adds a digit, modulo ten, as in the task `sums`.
@@ -74,7 +74,9 @@ class Program(Walk):
 
     def shortcut(self, ring, hops, kind, **_):
         """A look at the letter's own operation, which is one step; other numbers of steps are
-        guessed. Of 1 to `hops` on average."""
+        guessed. Of 1 to `hops` on average. Additions are those of the task `sums`."""
+        if kind == "additions":
+            return sums.TASK.shortcut(ring, hops)
         return (1 + (hops - 1) * self.guess(kind)) / hops
 
     def links(self, tokens, targets, ring, hops, **_):
@@ -109,13 +111,13 @@ class Program(Walk):
 @functools.cache
 def operations(kind, n_ops=10):
     """What each operation makes of each state: (operations, states) int64. Of permutations `n_ops`
-    that were drawn once and for all, without the one that moves nothing; of 0 all."""
+    that were drawn once and for all, without the one that moves nothing."""
     n = KINDS[kind]
     if kind == "additions":
         return (torch.arange(n)[:, None] + torch.arange(n)) % n
     every = torch.tensor(list(itertools.permutations(range(n))))
     chosen = torch.randperm(len(every) - 1, generator=torch.Generator().manual_seed(5))
-    return every[1 + chosen[:n_ops]] if n_ops else every
+    return every[1 + chosen[:n_ops]]
 
 
 def tables(tokens, ring):

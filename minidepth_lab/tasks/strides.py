@@ -62,12 +62,13 @@ class Strides(Walk):
 
     def shortcut(self, ring, stride, **_):
         """A look at the letter's neighbour, which is right for a stride of one; else a look at
-        where its chain began, which is right for the last letter of each, and for the others those
-        that are no neighbours."""
+        where its chain began, which is right for the last letter of each, and for the others any
+        letter that is not yet written."""
         if stride == 1:
             return 1.0
         length = ring // stride
-        return (1 + (length - 1) / (ring - 3)) / length
+        left = [1 / (ring - 1 - place) for place in range(ring) if (place + 1) % length]
+        return (stride + sum(left)) / ring
 
     def links(self, tokens, targets, ring, stride, **_):
         """Those of `walk`, for as many hops as a stride has."""

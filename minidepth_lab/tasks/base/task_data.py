@@ -16,7 +16,8 @@ N_DRAWN = 1000  # sequences of the test split, and as many to look at what is dr
 
 @dataclass
 class TaskData(Data):
-    """Sequences drawn anew for each step; `val` is a test split of 1,000."""
+    """Sequences drawn anew for each step. `train` is 1,000 of those that a training ends with,
+    `val` a test split of as many."""
 
     task: Task = None
     task_sizes: dict = field(default_factory=dict)  # all of them
@@ -60,6 +61,9 @@ def check_measured(measured):
     if not isinstance(share, int | float) or not 0 <= share <= 1:
         wanted = "dict(accuracy=SHARE), the share a number from 0 to 1"
         raise ValueError(f"it must return {wanted}; it returned {measured!r:.60}")
+    for by_value in measured.get("accuracy_by", {}).values():
+        if not all(isinstance(part, dict) and "accuracy" in part for part in by_value.values()):
+            raise ValueError("accuracy_by must be {size: {value: {'accuracy': SHARE, …}}}")
     json.dumps(measured)
 
 
@@ -133,9 +137,10 @@ def make_task_data(task, config, block_size=128):
 
     # one alone first: a thousand that are too long for a block may fit nowhere
     checked_draw(1, task.draw, 1, md.generator("one"))
-    train = checked_draw(N_DRAWN, task.train_batch, 0.0, N_DRAWN, md.generator("train"))
+    train = checked_draw(N_DRAWN, task.draw, N_DRAWN, md.generator("train"))
+    first = checked_draw(N_DRAWN, task.train_batch, 0.0, N_DRAWN, md.generator("train"))
     val = checked_draw(N_DRAWN, task.draw, N_DRAWN, md.generator("val"), test=True)
-    check_values(name, *train)
+    check_values(name, *first)
     check_values(name, *val)
     if config.data[0].endswith(".py"):  # another test with the same seed would compare nothing
         for method, how in ((task.draw, ()), (task.train_batch, (0.0,))):
@@ -143,7 +148,7 @@ def make_task_data(task, config, block_size=128):
             if not all(map(torch.equal, *twice)):
                 other = f"{method.__name__}() draws other sequences with the same generator"
                 raise ValueError(f"{name}: {other}; take all random numbers from the generator")
-    n_words = 1 + max(int(part.max()) for part in train + val)
+    n_words = 1 + max(int(part.max()) for part in first + train + val)
     facts = dict(task=config.data[0])
     with mistakes_in(config.data[0], "the task", "has a guess() or shortcut() that failed"):
         for what, share in zip(("guess", "shortcut"), task.chance(**sizes)):
