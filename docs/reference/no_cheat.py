@@ -426,11 +426,13 @@ widgets.table(["task", "steps", "one answer", "the question's own", "stop"], row
 # ## How to make these
 #
 # Each run is a command, beside it in `docs/results/no-cheat/runs.jsonl`; those of the other
-# programs are in its `predictions.toml`. For instance, and the test after it:
+# programs are in its `predictions.toml`. For instance, and the test after it, which is of stored
+# runs: for your own make a folder `docs/results/mine` first.
 #
 # ```
-# python train.py --preset program --sizes kind=permutations --loop_keeps 48 --seed 300
-# python -m minidepth_lab.measure.far RUN_FOLDER no-cheat
+# python train.py --preset program --sizes kind=permutations --loop_keeps 48 --seed 300 --name m300
+# python -m minidepth_lab.measure.results publish runs/m300 mine
+# python -m minidepth_lab.measure.far runs/m300 mine
 # ```
 
 # %% tags=["hide"]

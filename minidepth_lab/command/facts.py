@@ -7,6 +7,7 @@ from minidepth_lab.base import configs, console, machine
 from minidepth_lab.command import flags
 from minidepth_lab.keep import running
 from minidepth_lab.models import variants
+from minidepth_lab.rows import hub
 
 
 def print_facts(m, t, data=None, measured=False, done=0):
@@ -42,7 +43,8 @@ def print_facts(m, t, data=None, measured=False, done=0):
         f"learning rate {rate_fact(t, known=data or not t.epochs)}"
     )
     if data is None:
-        lines.append(f"data {' + '.join(t.data)}, tokenizer {t.tokenizer} (not loaded)")
+        asks = "".join(map(hub.meant, t.data))
+        lines.append(f"data {' + '.join(t.data)}, tokenizer {t.tokenizer} (not loaded){asks}")
     elif "task" in data.facts:
         lines.append(task_fact(data))
     elif "train_tokens" in data.facts:

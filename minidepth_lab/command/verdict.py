@@ -134,13 +134,10 @@ def wants_groups(arguments: list[str]) -> bool:
         if word.startswith("--"):
             break
         values.append(word)
-    no_run = [
-        value
-        for value in values
-        if glob.has_magic(value)
-        or (os.path.isdir(value) and not os.path.exists(os.path.join(value, "config.json")))
-    ]
-    return len(values) == 2 and len(no_run) == 2 and all(folders_of(value) for value in values)
+    if any(map(glob.has_magic, values)):
+        return True
+    runs = [value for value in values if os.path.exists(os.path.join(value, "config.json"))]
+    return len(values) == 2 and not runs and all(map(folders_of, values))
 
 
 def folders_of(group: str) -> list[str]:
@@ -152,8 +149,8 @@ def folders_of(group: str) -> list[str]:
 
 
 def scores_of(group: str) -> tuple[dict, list]:
-    """({seed: score}, [result() of each run]) of a group's finished runs, higher is better;
-    ValueError where there are none, or two of the same seed."""
+    """({seed: result()}, [result() of each run]) of a group's finished runs; ValueError where there
+    are none, or two of the same seed."""
     rows = [results.result(folder) for folder in folders_of(group)]
     if not rows:
         raise ValueError(f"--compare {group}: no finished run is there; give a folder or a pattern")
@@ -215,8 +212,7 @@ def compare(arguments: list[str]) -> int:
         return CODES[found.decision]
     decision = found.decision
     if decision == rule.UNDECIDED:
-        more = f"over {rule.MOST}" if found.more is None else f"about {found.more}"
-        decision += f": {more} more seeds"
+        decision += rule.more_words(found.more)
     better = "higher" if metric == "accuracy" else "lower"
     print(
         f"{decision}: {metric} {said['new']:.4g} against {said['old']:.4g}, {better} is better; "

@@ -95,6 +95,9 @@ def card(config: configs.ModelConfig, about: dict, log: list[dict], step: int | 
         (name, train[name]) for name in (*names, "seed") if train.get(name) not in (None, "", [])
     ]
     if log:
+        if log[-1]["step"] < train.get("steps", 0):  # it was ended early
+            done = ("steps", f"{log[-1]['step']} of {train['steps']}")
+            rows = [done if name == "steps" else (name, value) for name, value in rows]
         told = next((record for record in log if record["step"] == step), log[-1])
         if told is not log[-1]:
             rows.append(("weights", f"of step {told['step']}"))

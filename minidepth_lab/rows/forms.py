@@ -124,7 +124,11 @@ def read_pair(row: dict, remark: Callable[[str], object]) -> tuple[list[dict], s
         for more in BESIDE:
             if isinstance(row.get(more), str) and row[more].strip():
                 question += f"\n\n{row[more]}"
-    answer = content_text(said, row.get(said))
+    answer = row.get(said)
+    if type(answer) in (int, float):
+        remark(f"numbers in {said} are read as text")
+        answer = str(answer)
+    answer = content_text(said, answer)
     if row.get("choices") and re.fullmatch("[A-Z]", answer):  # the letter of one of them
         raise ValueError(WITH_PASSAGE)
     if not answer.strip():

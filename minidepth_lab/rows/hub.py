@@ -2,11 +2,13 @@
 seconds. The libraries by themselves try again for up to a minute before they give up."""
 
 import contextlib
+import difflib
 import os
 import urllib.error
 import urllib.request
 
 from minidepth_lab.base import console
+from minidepth_lab.tasks import TASKS
 
 SECONDS = 3.0  # to wait for an answer
 
@@ -76,6 +78,12 @@ def looked_for():
 HUB = "is neither a local file or folder nor to be had from the Hugging Face hub; on Kaggle turn"
 
 
+def meant(name):
+    """A question about a name that looks like a task's, else nothing."""
+    close = difflib.get_close_matches(name, TASKS, 1, cutoff=0.75)
+    return f"; is the task {close[0]} meant?" if close else ""
+
+
 def splits_of(source):
     """{name of a split: its rows} of a data set of the hub, HUB_ID or HUB_ID:SUBSET."""
     name, _, subset = source.partition(":")
@@ -83,6 +91,6 @@ def splits_of(source):
         raise ValueError(f"data {source!r} names no data set; give HUB_ID or HUB_ID:SUBSET")
     from datasets import load_dataset
 
-    advice = f"{HUB} Internet on, or give --data FILE or --data embedded"
+    advice = f"{HUB} Internet on, or give --data FILE or --data embedded{meant(name)}"
     with console.one_line_errors(f"data {source}", advice):
         return dict(load_dataset(name, subset or None))

@@ -2,6 +2,7 @@
 
 import html
 import json
+import math
 import os
 import shlex
 import time
@@ -72,7 +73,9 @@ def text(made: Any) -> str:
             said += f" ({plan.stopped_by})"
     lines = [f"{said}: {names['deep']} {value(made, 'deep')}, {names['one']} {value(made, 'one')}"]
     if "deep - one" in gaps:
-        lines[0] += f"; difference {rule.shown(gaps['deep - one'], most)}"
+        # of losses, where lower is better, above 0 is better all the same
+        word = "difference" if plan.told["metric"] == "accuracy" else "gain"
+        lines[0] += f"; {word} {rule.shown(gaps['deep - one'], most)}"
     lines[0] += f", {console.plural(found.n, 'seed')}"
     if said in (rule.NOBODY, rule.EASY, rule.SAME):
         unlike = 1 - 0.05 ** (1 / found.n)
@@ -219,11 +222,8 @@ def summary(made: Any, runs: list[dict]) -> dict:
     arms = {}
     for (arm, budget), (mean, low, high) in found.arms.items():
         arms.setdefault(arm, {})[budget] = dict(
-            mean=mean, low=finite(low), high=finite(high), scores=made.scores[arm, budget]
+            mean=mean, low=low, high=high, scores=made.scores[arm, budget]
         )
-    gaps = {}
-    for name, gap in found.differences.items():
-        gaps[name] = vars(gap) | dict(low=finite(gap.low), high=finite(gap.high))
     return dict(
         decision=found.decision,
         why=found.why,
@@ -233,9 +233,9 @@ def summary(made: Any, runs: list[dict]) -> dict:
         request=plan.request.identity(),
         judged_by=plan.told,
         arms=arms,
-        differences=gaps,
+        differences={name: vars(gap) for name, gap in found.differences.items()},
         rates=plan.rates,
-        tuning=checkpoints.number_or_null(plan.tried),
+        tuning=plan.tried,
         tuning_seeds=[int(s) for s in next(iter(next(iter(plan.tried.values())).values()))],
         steps=plan.steps,
         step_seconds=plan.step_seconds,
@@ -252,9 +252,11 @@ def summary(made: Any, runs: list[dict]) -> dict:
     )
 
 
-def finite(number: float) -> float | None:
-    """JSON knows no infinity."""
-    return number if abs(number) < float("inf") else None
+def scores_are(plan: Any) -> str:
+    """What a verdict's scores are, in a sentence."""
+    if plan.told["metric"] == "nats":
+        return "Scores are minus the validation loss, in nats per token: higher is better."
+    return "Scores are accuracies on the test."
 
 
 def paste_of(made: Any, kept: dict) -> str:
@@ -265,7 +267,7 @@ def paste_of(made: Any, kept: dict) -> str:
     for arm, budgets in kept["arms"].items():
         for budget, each in budgets.items():
             low, high = each["low"], each["high"]
-            held = "" if low is None else f"{low:.3f} to {high:.3f}"
+            held = f"{low:.3f} to {high:.3f}" if math.isfinite(low) else ""
             scores = " ".join(f"{score:.3f}" for score in each["scores"])
             steps = plan.steps[arm][budget]
             row = [names[arm], f"equal {budget}", f"{steps}", f"{plan.rates[arm]:g}"]
@@ -273,7 +275,8 @@ def paste_of(made: Any, kept: dict) -> str:
     lines.append("| " + " | ".join(rows[0]) + " |")
     lines.append("|" + " --- |" * len(rows[0]))
     lines += ["| " + " | ".join(row) + " |" for row in rows[1:]]
-    lines += ["", f"Rule: {rule.RULE}", "", f"`{command_of(made)}`, {kept['date']}, "]
+    lines += ["", scores_are(plan), "", f"Rule: {rule.RULE}", ""]
+    lines += [f"`{command_of(made)}`, {kept['date']}, "]
     lines[-1] += f"{kept['device']}, {plan.spent / 60:.1f} minutes of training"
     return "\n".join(lines)
 
@@ -288,6 +291,8 @@ def command_of(made: Any) -> str:
     line += ["--repeats"] if request.repeats else []
     line += ["--seeds", str(request.seeds)] if request.seeds != rule.LOOKS[-1] else []
     line += as_flags(request.settings)
+    line += ["--out_dir", request.out_dir] if request.out_dir != "verdicts" else []
+    line += ["--name", request.name] if request.name != request.default_name() else []
     return f"{console.COMMAND} {shlex.join(line)}"
 
 
@@ -298,7 +303,7 @@ def write(made: Any) -> None:
     folder = made.folder
     paste = paste_of(made, kept)
     page = whole_page(made, kept, runs, paste)
-    as_json = json.dumps(kept, indent=1)
+    as_json = json.dumps(checkpoints.number_or_null(kept), indent=1)
     for name, content in {
         "verdict.json": as_json, "verdict.txt": paste + "\n", "verdict.html": page,
     }.items():  # fmt: skip
@@ -314,7 +319,7 @@ def whole_page(made: Any, kept: dict, runs: list[dict], paste: str) -> str:
     for arm, budgets in kept["arms"].items():
         for budget, each in budgets.items():
             low, high = each["low"], each["high"]
-            held = "" if low is None else f"{low:.3f} to {high:.3f}"
+            held = f"{low:.3f} to {high:.3f}" if math.isfinite(low) else ""
             n = plan.parameters[arm]
             row = [names[arm], f"equal {budget}", plan.steps[arm][budget], f"{n['layers']:,}"]
             arms.append([*row, len(each["scores"]), f"{each['mean']:.3f}", held])
@@ -342,14 +347,11 @@ def whole_page(made: Any, kept: dict, runs: list[dict], paste: str) -> str:
         ]
         for run in runs
     ]  # fmt: skip
-    metric = "Scores are accuracies on the test."
-    if plan.told["metric"] == "nats":
-        metric = "Scores are minus the validation loss, in nats per token."
     body = TEMPLATE.format(
         text=report.safe(kept["text"]),
         figure=report.drawn(lambda path: save_arms(made, path), "the arms, with intervals"),
         level=1 - rule.LOOK_ERROR,
-        metric=metric,
+        metric=scores_are(plan),
         arms=report.table(
             ("arm", "budget", "steps", "parameters in layers", "seeds", "mean", "interval"), arms
         ),

@@ -70,7 +70,9 @@ def check_source(data: md.Data, source: str, margin: float, repeats: bool, asked
         least = math.ceil(0.25 / margin**2)
         if told["answers"] < least:
             few = f"{source}: the test has {told['answers']} problems with an answer"
-            raise ValueError(f"{few}, a margin of {margin:g} needs {least}; give more, or --margin")
+            enough = math.ceil(50 / math.sqrt(told["answers"])) / 100
+            wanted = f"give more of them, or --margin {enough:g}"
+            raise ValueError(f"{few}, a margin of {margin:g} needs {least}; {wanted}")
     elif len(data.val[0]) < 2:
         raise ValueError(f"{source}: one block is held out, which is too few; give more rows")
     return told

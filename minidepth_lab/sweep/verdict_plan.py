@@ -10,6 +10,7 @@ import json
 import math
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -64,6 +65,16 @@ class Request:
     def rows_folder(self):
         return os.path.join(self.folder, "data")
 
+    def default_name(self):
+        """Of the source and the settings."""
+        parts = [os.path.splitext(os.path.basename(os.path.normpath(self.source)))[0]]
+        for key, value in self.settings.items():
+            text = "+".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
+            parts.append(f"{key}-{text}")
+        if self.n_layers != 4:
+            parts.append(f"L{self.n_layers}")
+        return "_".join(re.sub(r"[^\w.=+-]+", "-", part) for part in parts)[:150]
+
     def identity(self):
         """What makes it another verdict; how long it may take and where it runs does not."""
         kept = ("source", "preset", "settings", "n_layers", "margin")
@@ -90,16 +101,7 @@ def checked(request: Request) -> Request:
     if request.seeds not in rule.LOOKS:
         looks = ", ".join(map(str, rule.LOOKS))
         raise ValueError(f"--seeds {request.seeds} is no look; give one of {looks}")
-    if not request.name:
-        stem = os.path.splitext(os.path.basename(os.path.normpath(request.source)))[0]
-        parts = [re.sub(r"[^\w.=+-]+", "-", stem)]
-        for key, value in request.settings.items():
-            text = "+".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
-            parts.append(re.sub(r"[^\w.=+-]+", "-", f"{key}-{text}"))
-        if request.n_layers != 4:
-            parts.append(f"L{request.n_layers}")
-        request = dataclasses.replace(request, name="_".join(parts)[:150])
-    return request
+    return dataclasses.replace(request, name=request.name or request.default_name())
 
 
 # ---------- the arms ----------
@@ -361,7 +363,13 @@ def prepared(request: Request) -> Plan:
     request = checked(request)
     plan = read_plan(request)
     if plan is None:
-        return made_plan(request)
+        there = os.path.exists(request.folder)
+        try:
+            return made_plan(request)
+        except ValueError:
+            if not there:  # what is refused leaves no copies of somebody's rows
+                shutil.rmtree(request.folder, ignore_errors=True)
+            raise
     sizes = request.settings.get("sizes", ())
     if plan.rows and verdict_rows.have_changed(request.source, sizes, request.rows_folder):
         changed = f"{request.source} is not what {request.folder} was begun with"
