@@ -22,6 +22,7 @@ from minidepth_lab.measure import results
 from minidepth_lab.models import variants
 from minidepth_lab.studies import thinking
 
+pytestmark = pytest.mark.usefixtures("kept")
 SMALL = dict(
     n_layers=1, d_model=16, n_heads=2, d_ff=32, block_size=80, dropout=0.1, batch_size=4,
     grad_accum=1, max_rows=300, ring_questions=1, warmup_steps=2, eval_every=2, eval_blocks=4,
@@ -114,7 +115,7 @@ def source(data, tmp_path_factory):
     return running.train(*settings(tmp_path_factory.mktemp("runs"), "source", steps=4), data)
 
 
-def test_a_run_begins_with_the_weights_of_another_and_its_words(source, tmp_path, capsys, kept):
+def test_a_run_begins_with_the_weights_of_another_and_its_words(source, tmp_path, capsys):
     line = f"--init_from {source.dir} --out_dir {tmp_path} --max_rows 300 --eval_blocks 4"
     line += " --ring_questions 1 --batch_size 4 --grad_accum 1 --steps 2 --warmup_steps 0"
     line += " --lr 0 --eval_problems 0 --watch_problems 0"
@@ -174,7 +175,7 @@ def test_presets_of_studies_begin_from_a_run_too(solved, tmp_path):
     assert checkpoints.settings_of_weights(str(tmp_path / "kept"))["n_layers"] == 2
 
 
-def test_a_gpt2_is_begun_from(source, tmp_path, capsys, kept):
+def test_a_gpt2_is_begun_from(source, tmp_path, capsys):
     folder = str(tmp_path / "gpt2")
     export.export_hf(source.dir, folder)
     line = f"--init_from {folder} --out_dir {tmp_path} --max_rows 300 --ring_questions 1"

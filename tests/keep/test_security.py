@@ -68,7 +68,7 @@ def test_a_tokenizer_folders_own_code_is_not_run_and_nobody_is_asked(tmp_path, m
     assert "\n" not in str(error.value) and not (tmp_path / "ran").exists()
 
 
-def test_a_run_folders_paths_are_not_followed(finished, tmp_path, capsys):
+def test_a_run_folders_paths_are_not_followed(finished, tmp_path, capsys, kept):
     """Its out_dir and name are where it was made, not where it is."""
     run = shutil.copytree(finished, tmp_path / "given")
     config = json.loads((run / "config.json").read_text())

@@ -129,7 +129,7 @@ def test_the_best_weights_are_those_of_the_logs_best_evaluation(
     assert bool(checkpoints.describe_weights(run.dir)) == bool(step)
 
 
-def test_a_curve_that_a_kill_has_cost_is_drawn_on_resume(bad, capsys):
+def test_a_curve_that_a_kill_has_cost_is_drawn_on_resume(bad, capsys, kept):
     (bad / "curve.png").unlink(missing_ok=True)  # if another test had it drawn
     assert train.main(["--resume", str(bad), "--lr", "1"]) == 2  # which is not about that
     assert not (bad / "curve.png").exists() and "leave out --lr" in capsys.readouterr().err

@@ -258,25 +258,23 @@ def test_a_sample_keeps_the_order_of_its_source():
 
 
 def test_copies_go_to_the_same_side_and_the_others_as_ever(jsonl):
-    rows = sums(60)
-    plain = forms.split_rows("x", rows, configs.TrainConfig(val_fraction=0.2))
-    assert [len(part) for part in plain] == [48, 12]
     # the same question, answered and spaced in another way, is the same row
     again = [chat("What  is 3 plus 4 ?\n", f"I do not know, {i}") for i in range(20)]
     facts = {}
-    parts = forms.split_rows("x", rows + again, configs.TrainConfig(val_fraction=0.4), facts)
+    parts = forms.split_rows("x", sums(60) + again, configs.TrainConfig(val_fraction=0.4), facts)
     asked = [{" ".join(forms.turns_of(row)[0][1].split()) for row in part} for part in parts]
     assert not asked[0] & asked[1] and sum(map(len, parts)) == 80
     assert any(note.startswith("20 rows of x repeat another's question") for note in facts["notes"])
-    six = [row for row in rows[:6] for _ in range(10)]
-    train_rows, held_out = forms.split_rows("x", six, configs.TrainConfig())
-    assert len(train_rows) == 50 and len(held_out) == 10
 
 
 def test_copies_are_held_out_where_all_of_them_fit():
-    keys = np.array([5, 5, 9, 5, 7], np.uint64)
-    for n, places in ((1, [2]), (2, [2, 4]), (3, [0, 1, 3]), (4, [0, 1, 2, 3])):
-        assert forms.held_out_places(keys, n).nonzero()[0].tolist() == places
+    few, none_fits = [5, 5, 9, 5, 7], [5, 5, 5, 9, 9]
+    for keys, n, places in (
+        (few, 1, [2]), (few, 2, [2, 4]), (few, 3, [0, 1, 3]), (few, 4, [0, 1, 2, 3]),
+        (none_fits, 1, [3, 4]),  # the smallest kind
+    ):  # fmt: skip
+        found = forms.held_out_places(np.array(keys, np.uint64), n)
+        assert found.nonzero()[0].tolist() == places
     keys = np.arange(1000, dtype=np.uint64)[::-1]  # without copies the first of the order
     assert forms.held_out_places(keys, 50).nonzero()[0].tolist() == list(range(50))
     with pytest.raises(ValueError, match="all 7 rows are the same"):
@@ -316,12 +314,9 @@ def test_a_hubs_own_validation_split_is_held_out(monkeypatch):
     data = loaded("somebody/something")
     assert data.facts["val_rows"] == 10 and data.facts["train_rows"] == 30
     assert told(data, "has a validation split of its own")
-    assert (
-        len(text.read_source("somebody/something", configs.TrainConfig())[1]) == 10
-    )  # without facts
     only = configs.TrainConfig(val_data="my.jsonl")  # by which alone it is validated
-    assert len(text.read_source("somebody/something", only)[0]) == 30
-    assert text.read_source("somebody/something", only)[1] == []
+    rows, held_out = text.read_source("somebody/something", only)
+    assert len(rows) == 30 and held_out == []
     hub.splits_of("somebody/something:main")
     assert set(asked) == {("somebody/something", None), ("somebody/something", "main")}
 
