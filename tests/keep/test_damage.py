@@ -265,12 +265,19 @@ def test_a_damaged_log_is_named_with_its_line(folders, tmp_path, content, words)
 
 
 def test_a_tokenizer_of_a_run_that_died_before_it_began_is_replaced(tiny, data):
-    """Without config.json nothing says that the folder tokenizer/ is whole, or this run's."""
+    """Without config.json, which comes after it, nothing says that the folder tokenizer/ is whole,
+    or this run's."""
     m, t = tiny(steps=1, warmup_steps=0, eval_problems=0, watch_problems=0)
-    half = os.path.join(t.out_dir, t.name, "tokenizer")
-    os.makedirs(half)
-    with open(os.path.join(half, "tokenizer.json"), "w") as f:
-        f.write('{"version": "1.0", "trunc')
+    folder = pathlib.Path(t.out_dir, t.name)
+
+    def die(tokenizer, path):
+        os.makedirs(path)
+        pathlib.Path(path, "tokenizer.json").write_text('{"version": "1.0", "trunc')
+        raise Killed
+
+    with mock.patch.object(checkpoints, "save_tokenizer", die), pytest.raises(Killed):
+        running.train(m, t, data)
+    assert (folder / "tokenizer").exists() and not (folder / "config.json").exists()
     run = running.train(m, t, data)
     _, tokenizer = checkpoints.load(run.dir)
     assert tokenizer.get_vocab() == data.tokenizer.get_vocab()

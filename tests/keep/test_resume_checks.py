@@ -107,6 +107,7 @@ def test_a_run_of_older_code_goes_on_to_the_same(copied, data, whole):
         both["train"]["of_old"] = 3
     config.write_text(json.dumps(about))
     torch.save(state, newest)
+    assert checkpoints.read_config(str(copy))[1].steps == 6
     run = running.train(*settings(), data, resume=True)
     assert run.log[-1]["train_loss"] == whole.log[-1]["train_loss"]
     assert same_weights(whole.model, checkpoints.load(str(copy))[0])

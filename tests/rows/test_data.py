@@ -257,6 +257,7 @@ def test_loss_falls_on_the_assistant_alone_or_on_all(data):
     parts = tokenizing.segments(row, data.tokenizer)
     written = [f"<|im_start|>{role}\n{text}<|im_end|>\n" for role, text in turns.items()]
     assert "".join(text for text, _ in parts) == "".join(written)
+    assert parts == md.segments(row["messages"], "<|im_end|>")
     (ids, learn), (_, learn_all) = (
         next(md.encode([parts], data.tokenizer, on)) for on in ("assistant", "all")
     )
