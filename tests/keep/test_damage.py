@@ -183,18 +183,17 @@ def test_weights_without_a_checksum_load(folders, tmp_path):
     assert same_weights(checkpoints.load(run)[0], weights)
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_weights_that_are_no_numbers_are_refused(folders, text, tmp_path, value):
+def test_weights_that_are_no_numbers_are_refused(folders, text, tmp_path):
     run = copied(folders[0], tmp_path)
     os.remove(os.path.join(run, "state.previous.pt"))
     path, weights = (os.path.join(run, name) for name in ("state.pt", "model.safetensors"))
     state = torch.load(path, weights_only=True)
-    state["model"]["norm.weight"][3] = value
+    state["model"]["norm.weight"][3] = math.inf
     torch.save(state, path)
     with pytest.raises(ValueError, match="it holds infinite or NaN weights"):
         go_on(run, text)
     broken = load_file(weights)
-    broken["norm.weight"][3] = value
+    broken["norm.weight"][3] = math.nan
     save_file(broken, weights)
     with pytest.raises(ValueError, match="it holds infinite or NaN weights"):
         checkpoints.load(run)
