@@ -1,37 +1,35 @@
 """Nothing lost: damaged run folders, deaths at every step of writing, divergence, odd files.
 
 A damaged folder is refused in one line, or gives what the whole one gives, bit for bit. With LONG=1
-in the environment twenty times as many bits are flipped, and two hundred processes killed.
+in the environment twenty times as many bits are flipped.
 """
 
 import contextlib
 import json
 import math
 import os
+import pathlib
 import random
 import shutil
-import signal
-import subprocess
-import sys
-import threading
-import time
+from unittest import mock
 
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
 
 import minidepth as md
 from conftest import same_weights
 from minidepth_lab.base import configs
 from minidepth_lab.keep import checkpoints, running
-from minidepth_lab.measure import results
+from minidepth_lab.measure import results, score
 from minidepth_lab.models import variants
 from minidepth_lab.rows import forms, to_data, tokenizing
 from minidepth_lab.rows.reading import read_file
 
-SMALL = dict(n_layers=1, d_model=8, n_heads=1, d_ff=8, dropout=0.1, block_size=80, steps=8,
-             warmup_steps=2, batch_size=4, eval_every=4, eval_blocks=4, save_every=3,
+SMALL = dict(n_layers=1, d_model=8, n_heads=1, d_ff=8, dropout=0.1, block_size=80, steps=4,
+             warmup_steps=1, batch_size=4, eval_every=2, eval_blocks=4, save_every=2,
              eval_problems=0, watch_problems=0, max_rows=200, tokenizer_size=400,
              grad_accum=1, ring_questions=1)  # fmt: skip
 TIMES = ("seconds", "tokens_per_second")
@@ -50,11 +48,11 @@ def text():
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory, text):
-    """(a run stopped after step 7, its last checkpoints at 7 and 6; the same run, finished)."""
+    """(a run stopped after step 3, its last checkpoints at 3 and 2; the same run, finished)."""
     out = str(tmp_path_factory.mktemp("runs"))
     asked = []
     m, t = configs.make("laptop", **SMALL, out_dir=out, name="cut")
-    cut = running.train(m, t, data=text, stop=lambda: asked.append(1) or len(asked) == 7)
+    cut = running.train(m, t, data=text, stop=lambda: asked.append(1) or len(asked) == 3)
     m, t = configs.make("laptop", **SMALL, out_dir=out, name="whole")
     return cut.dir, running.train(m, t, data=text)
 
@@ -66,17 +64,6 @@ def go_on(folder, text):
     return running.train(m, t, data=text, resume=True)
 
 
-def refused_or_same(act, same):
-    """Whether act() is refused, in one line; if not, its result has to be as same() wants it."""
-    try:
-        found = act()
-    except (ValueError, OSError) as error:  # the command says both in one line
-        assert "\n" not in str(error) and len(str(error)) < 700, error
-        return True
-    assert same(found)
-    return False
-
-
 # --- damage
 
 
@@ -86,130 +73,109 @@ def flip(content, place):
     return content[:at] + bytes([content[at] ^ 1 << bit]) + content[at + 1 :]
 
 
-def damages(path, flips, seed=0):
-    """(what it is, a function that does it) of every damage to a file."""
-    draw, content = random.Random(f"{seed} {os.path.basename(path)}"), open(path, "rb").read()
-
-    def put(data):
-        def do():
-            with open(path, "wb") as f:
-                f.write(data)
-
-        return do
-
-    for i in range(flips):
-        yield f"bit {i}", put(flip(content, draw.randrange(8 * len(content))))
-    for share in (0, 0.1, 0.5, 0.9, 0.999):
-        yield f"cut at {share}", put(content[: int(len(content) * share)])
-    half = len(content) // 2
-    yield "zeros", put(bytes(len(content)))
-    yield "zeros inside", put(content[:half] + bytes(64) + content[half + 64 :])
-    yield "doubled", put(content + content)
-    yield "foreign", put(b'{"a": 1}')
-    yield "a list", put(b"[]")
-    yield "gone", lambda: os.remove(path)
-
-    def folder():
-        os.remove(path)
-        os.mkdir(path)
-
-    yield "a folder", folder
-    if not POSIX:
-        return
-
-    def pipe():
-        os.remove(path)
-        os.mkfifo(path)
-
-    def link():
-        shutil.move(path, path + ".elsewhere")
-        away = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(path))), "away")
-        shutil.move(path + ".elsewhere", away)
-        os.symlink(away, path)
-
-    def loop():
-        os.remove(path)
-        os.symlink(path, path)
-
-    yield "a pipe", pipe
-    yield "a link out", link
-    yield "a link to itself", loop
+def folder_instead(path):
+    path.unlink()
+    path.mkdir()
 
 
-RESUMED = {"state.pt": 10, "state.previous.pt": 1, "config.json": 20, "log.jsonl": 1,
-           "model.safetensors": 1, "tokenizer/tokenizer.json": 1}  # fmt: skip
-LOADED = {"model.safetensors": 20, "config.json": 20, "tokenizer/tokenizer.json": 10,
-          "tokenizer/tokenizer_config.json": 5, "state.pt": 1}  # fmt: skip
+def pipe_instead(path):
+    path.unlink()
+    os.mkfifo(path)
 
 
-def try_all(source, file, flips, tmp_path, act, same):
-    """Do every damage to a copy of the folder → how many were tried, how many refused."""
-    tried = refused = 0
-    copy = tmp_path / "runs" / "copy"
-    names = [name for name, _ in damages(os.path.join(source, file), flips)]
-    for i, name in enumerate(names):
+def link_to_itself(path):
+    path.unlink()
+    path.symlink_to(path)
+
+
+def link_out(path):
+    away = path.parents[2] / "away"
+    shutil.move(path, away)
+    path.symlink_to(away)
+
+
+def damages(name, content, flips):
+    """{what it is: what does it to a path} of the file of this name and content."""
+    draw, half = random.Random(f"0 {name}"), len(content) // 2
+    others = {f"cut at {share}": content[: int(len(content) * share)] for share in (0, 0.5, 0.999)}
+    others |= {
+        "zeros": bytes(len(content)),
+        "zeros inside": content[:half] + bytes(64) + content[half + 64 :],
+        "doubled": content + content,
+        "foreign": b'{"a": 1}',
+        "a list": b"[]",
+    }
+    for i in range(flips * (20 if LONG else 1)):
+        others[f"bit {i}"] = flip(content, draw.randrange(8 * len(content)))
+    does = {what: lambda path, its=its: path.write_bytes(its) for what, its in others.items()}
+    does |= {"gone": pathlib.Path.unlink, "a folder": folder_instead}
+    if POSIX:
+        does |= {"a pipe": pipe_instead, "a link to itself": link_to_itself}
+        does |= {"a link out": link_out}
+    return does
+
+
+def refused(source, file, flips, tmp_path, act, same):
+    """How many of the damages to a copy of the folder are refused by act(), in one line; what it
+    gives of the others has to be as same() wants it."""
+    n, copy = 0, tmp_path / "runs" / "copy"
+    content = pathlib.Path(source, file).read_bytes()
+    for what, do in damages(os.path.basename(file), content, flips).items():
         shutil.rmtree(tmp_path / "runs", ignore_errors=True)
         shutil.copytree(source, copy)
-        list(damages(str(copy / file), flips))[i][1]()
+        do(copy / file)
         try:
-            refused += refused_or_same(lambda: act(str(copy)), same)
+            assert same(act(str(copy))), what
+        except (ValueError, OSError) as error:  # the command says both in one line
+            assert "\n" not in str(error) and len(str(error)) < 700, what
+            n += 1
         except Exception as error:
-            raise AssertionError(f"{file}, {name}: {error!r}") from error
-        tried += 1
-    return tried, refused
+            raise AssertionError(f"{file}, {what}: {error!r}") from error
+    return n
 
 
-def check_resumed(folders, text, file, flips, tmp_path):
+@pytest.mark.parametrize("file, flips, least, most", [
+    ("state.pt", 5, 0, 0),  # the checkpoint before stands in for each of them
+    ("state.previous.pt", 1, 0, 99), ("config.json", 20, 16, 99), ("log.jsonl", 1, 0, 99),
+    ("model.safetensors", 1, 0, 99), ("tokenizer/tokenizer.json", 1, 1, 99),
+])  # fmt: skip
+def test_a_damaged_folder_is_refused_or_goes_on_to_the_same(
+    folders, text, file, flips, least, most, tmp_path
+):
     cut, whole = folders
 
     def same(run):
         right = timeless(run.log) == timeless(whole.log)
         return right and same_weights(run.model, whole.model)
 
-    return try_all(cut, file, flips, tmp_path, lambda folder: go_on(folder, text), same)
+    n = refused(cut, file, flips, tmp_path, lambda folder: go_on(folder, text), same)
+    assert least <= n <= most
 
 
-def check_loaded(folders, file, flips, tmp_path):
-    whole = folders[1]
-    model, tokenizer = checkpoints.load(whole.dir)
-    tokens = torch.arange(20)[None]
-    logits, said = model(tokens), tokenizer("add 3 modulo 10 <|im_end|>").input_ids
+@pytest.mark.parametrize("file, flips, least", [
+    ("model.safetensors", 20, 11), ("config.json", 20, 11), ("tokenizer/tokenizer.json", 10, 11),
+    ("tokenizer/tokenizer_config.json", 5, 11), ("state.pt", 1, 0),
+])  # fmt: skip
+def test_a_damaged_folder_is_refused_or_loads_the_same(folders, file, flips, least, tmp_path):
+    whole = folders[1].dir
+    model, tokenizer = checkpoints.load(whole)
+    said = tokenizer("add 3 modulo 10 <|im_end|>").input_ids
 
     def same(found):
         again, by = found
-        if by is None:  # as of a depth task: it cannot speak, which --sample then says
-            return torch.equal(again(tokens), logits)
-        same_words = said == by("add 3 modulo 10 <|im_end|>").input_ids
-        return torch.equal(again(tokens), logits) and same_words
+        # without a tokenizer, as of a depth task, it cannot speak, which --sample then says
+        same_words = by is None or said == by("add 3 modulo 10 <|im_end|>").input_ids
+        return same_words and same_weights(again, model)
 
-    with torch.no_grad():
-        return try_all(whole.dir, file, flips, tmp_path, checkpoints.load, same)
-
-
-@pytest.mark.parametrize("file", RESUMED)
-def test_a_damaged_folder_is_refused_or_goes_on_to_the_same(folders, text, file, tmp_path):
-    tried, refused = check_resumed(folders, text, file, (1 + 19 * LONG) * RESUMED[file], tmp_path)
-    assert tried >= 12
-    if file == "state.pt":  # the checkpoint before stands in for each of them
-        assert refused == 0
-    if file == "config.json":
-        assert refused > 15
-
-
-@pytest.mark.parametrize("file", LOADED)
-def test_a_damaged_folder_is_refused_or_loads_the_same(folders, file, tmp_path):
-    tried, refused = check_loaded(folders, file, (1 + 19 * LONG) * LOADED[file], tmp_path)
-    assert tried >= 12 and (refused > 10 or file == "state.pt")
+    assert refused(whole, file, flips, tmp_path, checkpoints.load, same) >= least
 
 
 def copied(folder, tmp_path):
     return str(shutil.copytree(folder, tmp_path / "copies" / "run"))
 
 
-def test_weights_without_a_checksum_load(folders, text, tmp_path):
+def test_weights_without_a_checksum_load(folders, tmp_path):
     """As another program writes them."""
-    from safetensors.torch import load_file, save_file
-
     run = copied(folders[0], tmp_path)
     path = os.path.join(run, "model.safetensors")
     weights = {name: weight.clone() for name, weight in load_file(path).items()}  # not the file's
@@ -217,22 +183,28 @@ def test_weights_without_a_checksum_load(folders, text, tmp_path):
     assert same_weights(checkpoints.load(run)[0], weights)
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_weights_that_are_no_numbers_are_refused(folders, text, tmp_path, value):
-    from safetensors.torch import load_file, save_file
-
+def test_weights_that_are_no_numbers_are_refused(folders, text, tmp_path):
     run = copied(folders[0], tmp_path)
     os.remove(os.path.join(run, "state.previous.pt"))
     path, weights = (os.path.join(run, name) for name in ("state.pt", "model.safetensors"))
     state = torch.load(path, weights_only=True)
-    state["model"]["norm.weight"][3] = value
+    state["model"]["norm.weight"][3] = math.inf
     torch.save(state, path)
     with pytest.raises(ValueError, match="it holds infinite or NaN weights"):
         go_on(run, text)
     broken = load_file(weights)
-    broken["norm.weight"][3] = value
+    broken["norm.weight"][3] = math.nan
     save_file(broken, weights)
     with pytest.raises(ValueError, match="it holds infinite or NaN weights"):
+        checkpoints.load(run)
+
+
+def test_a_model_that_has_diverged_with_finite_weights_does_not_load(folders, tmp_path):
+    """Drawing a word from what it says was a traceback; a score of it was printed as any other."""
+    run = copied(folders[1].dir, tmp_path)
+    path = os.path.join(run, "model.safetensors")
+    save_file({name: weight * 1e25 for name, weight in load_file(path).items()}, path)
+    with pytest.raises(ValueError, match="it has diverged: its logits are infinite or NaN"):
         checkpoints.load(run)
 
 
@@ -271,13 +243,6 @@ def test_a_wrong_value_in_config_json_is_one_line(folders, tmp_path, part, name)
             results.result(str(run))
 
 
-@pytest.mark.parametrize("text", ["{}", '{"model": {}}', '{"model": {}, "train": 3}'])
-def test_a_config_json_without_its_parts_is_none(tmp_path, text):
-    (tmp_path / "config.json").write_text(text)
-    with pytest.raises(ValueError, match="config.json is not the configuration of a run: "):
-        checkpoints.read_config(str(tmp_path))
-
-
 LOGS = [
     ("", "is not finished"), ("{", "in line 1"), ("[]\n", "in line 1"), ("{}\n", "in line 1"),
     ("null\n", "in line 1"), ("ROW\nnot JSON\nROW\n", "in line 2"), ("ROW\nROW\n", "step 1 after"),
@@ -289,51 +254,49 @@ LOGS = [
 
 @pytest.mark.parametrize("content, words", LOGS, ids=[str(i) for i in range(len(LOGS))])
 def test_a_damaged_log_is_named_with_its_line(folders, tmp_path, content, words):
-    run = copied(folders[1].dir, tmp_path)
-    row = open(os.path.join(run, "log.jsonl")).readline().strip()
-    with open(os.path.join(run, "log.jsonl"), "w") as f:
-        f.write(content.replace("ROW", row))
+    whole = pathlib.Path(folders[1].dir)
+    shutil.copy(whole / "config.json", tmp_path)
+    row = (whole / "log.jsonl").read_text().splitlines()[0]
+    (tmp_path / "log.jsonl").write_text(content.replace("ROW", row))
     with pytest.raises(ValueError, match=words) as error:
-        results.result(run)
+        results.result(str(tmp_path))
     assert "\n" not in str(error.value) and len(str(error.value)) < 500
 
 
-def test_a_tokenizer_of_a_run_that_died_before_it_began_is_replaced(tiny):
-    """Without config.json nothing says that the folder tokenizer/ is whole, or this run's."""
-    m, t = tiny(max_rows=60, tokenizer_size=300, steps=2, warmup_steps=1, eval_problems=0)
-    half = os.path.join(t.out_dir, t.name, "tokenizer")
-    os.makedirs(half)
-    with open(os.path.join(half, "tokenizer.json"), "w") as f:
-        f.write('{"version": "1.0", "trunc')
-    run = running.train(m, t)
+def test_a_tokenizer_of_a_run_that_died_before_it_began_is_replaced(tiny, data):
+    """Without config.json, which comes after it, nothing says that the folder tokenizer/ is whole,
+    or this run's."""
+    m, t = tiny(steps=1, warmup_steps=0, eval_problems=0, watch_problems=0)
+    folder = pathlib.Path(t.out_dir, t.name)
+
+    def die(tokenizer, path):
+        os.makedirs(path)
+        pathlib.Path(path, "tokenizer.json").write_text('{"version": "1.0", "trunc')
+        raise Killed
+
+    with mock.patch.object(checkpoints, "save_tokenizer", die), pytest.raises(Killed):
+        running.train(m, t, data)
+    assert (folder / "tokenizer").exists() and not (folder / "config.json").exists()
+    run = running.train(m, t, data)
     _, tokenizer = checkpoints.load(run.dir)
-    assert tokenizer.get_vocab() == run.tokenizer.get_vocab()
+    assert tokenizer.get_vocab() == data.tokenizer.get_vocab()
 
 
-@pytest.mark.parametrize("error", [
-    torch.OutOfMemoryError("CUDA out of memory"), MemoryError(),
-    RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"),
-    PermissionError(13, "Permission denied"),
-])  # fmt: skip
-def test_a_checkpoint_is_not_damaged_where_it_cannot_be_taken_in_now(
-    error, tiny, data, tmp_path, monkeypatch
-):
-    run = running.train(*tiny(steps=6, save_every=2), data)
-    place = dict(steps=8, lr_steps=6, out_dir=os.path.dirname(run.dir), save_every=2)
-    before = sorted(os.listdir(run.dir))
+def test_a_checkpoint_is_not_damaged_where_it_cannot_be_taken_in_now(folders, text, tmp_path):
+    run = copied(folders[0], tmp_path)
+    before = sorted(os.listdir(run))
     assert set(checkpoints.STATES) < set(before)
-
-    def fail(*_, **__):
-        raise error
-
-    with monkeypatch.context() as patched:
-        patched.setattr(torch, "load", fail)
-        with pytest.raises((type(error), ValueError)) as raised:
-            running.train(*tiny(**place), data, resume=True, changed=("steps", "lr_steps"))
-    assert isinstance(raised.value, ValueError) == isinstance(error, PermissionError)
-    assert sorted(os.listdir(run.dir)) == before
-    run = running.train(*tiny(**place), data, resume=True, changed=("steps", "lr_steps"))
-    assert run.log[-1]["step"] == 8
+    for error in (
+        torch.OutOfMemoryError("CUDA out of memory"), MemoryError(),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"),
+        PermissionError(13, "Permission denied"),
+    ):  # fmt: skip
+        with mock.patch.object(torch, "load", side_effect=error):
+            with pytest.raises((type(error), ValueError)) as raised:
+                go_on(run, text)
+        assert isinstance(raised.value, ValueError) == isinstance(error, PermissionError)
+        assert sorted(os.listdir(run)) == before
+    assert same_weights(go_on(run, text).model, folders[1].model)
 
 
 # --- deaths
@@ -343,29 +306,23 @@ class Killed(BaseException):
     """As if the process had died here: nothing that would tidy up runs either."""
 
 
-def die_at(monkeypatch, n):
-    """Die before (n even) or after (n odd) the n/2-th step of writing → all steps so far."""
+def die_before(monkeypatch, n):
+    """Die before the n-th step of writing. Right after a step the disk is as it is before the
+    next one, but for a temporary file."""
     steps, real = [], {name: getattr(os, name) for name in ("replace", "fsync", "remove")}
 
     def step(name):
         def do(*a, **k):
-            if len(steps) > n // 2:
+            if name != "remove":
+                steps.append(name)
+            if len(steps) > n:
                 raise Killed
-            if name == "remove":
-                return real[name](*a, **k)
-            steps.append(name)
-            last = len(steps) == n // 2 + 1
-            if last and n % 2 == 0:
-                raise Killed
-            real[name](*a, **k)
-            if last:
-                raise Killed
+            return real[name](*a, **k)
 
         return do
 
     for name in real:
         monkeypatch.setattr(os, name, step(name))
-    return steps
 
 
 def test_death_at_every_step_of_writing_loses_nothing(folders, text, tmp_path, monkeypatch):
@@ -374,7 +331,7 @@ def test_death_at_every_step_of_writing_loses_nothing(folders, text, tmp_path, m
         m, t = configs.make("laptop", **SMALL, out_dir=str(tmp_path), name=f"death-{n}")
         folder = os.path.join(t.out_dir, t.name)
         with monkeypatch.context() as patch:
-            die_at(patch, n)
+            die_before(patch, n)
             try:
                 run = running.train(m, t, data=text)
                 break
@@ -388,7 +345,7 @@ def test_death_at_every_step_of_writing_loses_nothing(folders, text, tmp_path, m
         assert same_weights(checkpoints.load(folder)[0], whole.model), n
         assert timeless(results.read_log(folder)) == timeless(whole.log), n
         assert not [name for name in os.listdir(folder) if name.endswith(".tmp")], n
-    assert deaths >= 36
+    assert deaths >= 15
 
 
 def test_only_what_write_file_left_is_removed(tmp_path):
@@ -396,60 +353,6 @@ def test_only_what_write_file_left_is_removed(tmp_path):
         (tmp_path / name).write_text("x")
     with checkpoints.locked(str(tmp_path)):
         assert sorted(os.listdir(tmp_path)) == [".lock", "a.tmp.txt", "notes.tmp"]
-
-
-def killed_after(seconds, act):
-    """Whether act(), in a process of its own, was killed when it had computed for so many seconds,
-    however busy the machine is, and had not ended by then."""
-    child = os.fork()
-    if child == 0:
-        signal.setitimer(signal.ITIMER_PROF, max(seconds, 1e-3))  # whose signal nobody handles
-        with contextlib.suppress(ValueError):  # finished before
-            act()
-        os._exit(0)
-    return os.waitpid(child, 0)[1] == signal.SIGPROF
-
-
-def kill_at_random(folder, n):
-    """Kill training n times, each run up to three times, and compare what comes of it."""
-    from tqdm import tqdm
-
-    tqdm.set_lock(threading.RLock())  # its own is shared with forks: a killed one would keep it
-    text = to_data.load_data(configs.make("laptop", **SMALL)[1], 80)
-
-    def train(name):
-        values = SMALL | dict(out_dir=folder, name=name)
-        return running.train(*configs.make("laptop", **values), data=text, resume=True)
-
-    train("first")  # imports what it needs
-    began = time.process_time()
-    whole = train("whole")
-    most, draw, kills, runs = time.process_time() - began, random.Random(), 0, 0
-    while kills < n:
-        name, runs = f"run-{runs}", runs + 1
-        for _ in range(3):
-            kills += killed_after(draw.uniform(0, most), lambda: train(name))
-        with contextlib.suppress(ValueError):  # it died when it had just written its last line
-            train(name)
-        run = os.path.join(folder, name)
-        assert same_weights(checkpoints.load(run)[0], whole.model), name
-        assert timeless(results.read_log(run)) == timeless(whole.log), name
-        left = set(os.listdir(run)) - set(os.listdir(whole.dir))
-        assert left <= {"state.previous.pt"}, left
-    print(kills, "kills of", runs, "runs")
-
-
-@pytest.mark.skipif(not POSIX, reason="kills as POSIX does")
-def test_kills_at_random_moments_lose_nothing(tmp_path):
-    """In a fresh process with one thread, which can divide itself in two as often as it likes."""
-    code = f"import test_damage; test_damage.kill_at_random({str(tmp_path)!r}, {9 + 191 * LONG})"
-    path = os.pathsep.join(sys.path)
-    environment = os.environ | dict(OMP_NUM_THREADS="1", PYTHONPATH=path)
-    command = [sys.executable, "-c", code]
-    pipes = dict(capture_output=True, text=True, timeout=1800)
-    done = subprocess.run(command, env=environment, **pipes)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert "kills of" in done.stdout
 
 
 # --- divergence
@@ -503,17 +406,6 @@ def test_a_run_that_diverges_just_before_its_end_is_not_called_done(tiny, data, 
         assert "Done" not in capsys.readouterr().out
 
 
-def test_a_model_that_has_diverged_with_finite_weights_does_not_load(folders, tmp_path):
-    """Drawing a word from what it says was a traceback; a score of it was printed as any other."""
-    from safetensors.torch import load_file, save_file
-
-    run = copied(folders[1].dir, tmp_path)
-    path = os.path.join(run, "model.safetensors")
-    save_file({name: weight * 1e25 for name, weight in load_file(path).items()}, path)
-    with pytest.raises(ValueError, match="it has diverged: its logits are infinite or NaN"):
-        checkpoints.load(run)
-
-
 # --- anything at all
 
 ANY = st.recursive(
@@ -556,8 +448,6 @@ def test_any_settings_are_taken_or_refused(kind):
 @MANY
 @given(st.lists(ROWS | ANY, max_size=6))
 def test_any_rows_are_read_or_refused(rows):
-    from minidepth_lab.measure import score
-
     for row in rows:
         turns = []
         with contextlib.suppress(ValueError):
@@ -582,27 +472,6 @@ def test_any_bytes_are_read_or_refused(tmp_path, name):
         only_one_line(lambda: read_file(str(tmp_path / name), []))
 
     read_or_refused()
-
-
-@pytest.mark.parametrize("file", ["config.json", "log.jsonl", "state.pt", "model.safetensors"])
-def test_any_bytes_in_a_run_folder_are_refused(folders, tmp_path, file):
-    run = copied(folders[1].dir, tmp_path)
-    read = {
-        "config.json": checkpoints.read_config,
-        "log.jsonl": results.read_log,
-        "state.pt": lambda run: checkpoints.read_state(os.path.join(run, file)),
-        "model.safetensors": checkpoints.load,
-    }
-
-    @MANY
-    @given(st.binary(max_size=200) | ANY.map(lambda value: json.dumps(value).encode()))
-    def refused(content):
-        with open(os.path.join(run, file), "wb") as f:
-            f.write(content)
-        found = only_one_line(lambda: read[file](run))
-        assert found is None or (file == "log.jsonl" and found == [])
-
-    refused()
 
 
 @MANY

@@ -11,6 +11,7 @@ import shutil
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import GPT2Config, GPT2LMHeadModel
 
 import minidepth as md
 from conftest import call, same_weights
@@ -21,11 +22,15 @@ from minidepth_lab.measure import results
 from minidepth_lab.models import variants
 from minidepth_lab.studies import thinking
 
+pytestmark = pytest.mark.usefixtures("kept")
 SMALL = dict(
     n_layers=1, d_model=16, n_heads=2, d_ff=32, block_size=80, dropout=0.1, batch_size=4,
     grad_accum=1, max_rows=300, ring_questions=1, warmup_steps=2, eval_every=2, eval_blocks=4,
     eval_problems=0, watch_problems=0,
 )  # fmt: skip
+
+
+SHAPE = dict(vocab_size=50, n_positions=16, n_embd=8, n_layer=1, n_head=2)  # of a GPT-2
 
 
 def settings(tmp_path, name, **changes):
@@ -104,8 +109,13 @@ def test_epochs_are_made_longer_by_epochs(data, tmp_path, capsys):
 # ---------- begun from ----------
 
 
-def test_a_run_begins_with_the_weights_of_another_and_its_words(data, tmp_path, capsys):
-    source = running.train(*settings(tmp_path, "source", steps=6), data)
+@pytest.fixture(scope="module")
+def source(data, tmp_path_factory):
+    """The run whose weights others begin with."""
+    return running.train(*settings(tmp_path_factory.mktemp("runs"), "source", steps=4), data)
+
+
+def test_a_run_begins_with_the_weights_of_another_and_its_words(source, tmp_path, capsys):
     line = f"--init_from {source.dir} --out_dir {tmp_path} --max_rows 300 --eval_blocks 4"
     line += " --ring_questions 1 --batch_size 4 --grad_accum 1 --steps 2 --warmup_steps 0"
     line += " --lr 0 --eval_problems 0 --watch_problems 0"
@@ -119,26 +129,21 @@ def test_a_run_begins_with_the_weights_of_another_and_its_words(data, tmp_path, 
     assert row["val_loss"] == pytest.approx(source.log[-1]["val_loss"], rel=1e-6)
     # other loops of the same layers, but no other layers
     assert call(f"{line} --name loops --n_loops 3", capsys)[0] == 0
-    for flag, words in (("--d_model 32", "d_model 32 is not that of"),
-                        ("--n_layers 2", "n_layers 2 is not that of"),
-                        ("--tokenizer embedded", "brings the tokenizer")):  # fmt: skip
-        code, _, err = call(f"{line} --name other {flag}", capsys)
+    for flags, words in (
+        (f"{line} --name other --n_layers 2", "n_layers 2 is not that of"),
+        (f"{line} --name other --tokenizer embedded", "brings the tokenizer"),
+        (f"--init_from {tmp_path}/nowhere", "nowhere is not there"),
+        (f"--init_from {tmp_path}", "is no configuration of a GPT-2"),
+    ):
+        code, _, err = call(flags, capsys)
         assert code == 2 and words in err and not (tmp_path / "other").exists()
-    code, _, err = call(f"--init_from {tmp_path}/nowhere", capsys)
-    assert code == 2 and "nowhere is not there; give a run's folder" in err
-    code, _, err = call(f"--init_from {tmp_path}", capsys)
-    assert code == 2 and err.count("\n") == 1
 
 
-def test_train_itself_begins_with_them_too_and_refuses_another_shape(data, tmp_path):
-    source = running.train(*settings(tmp_path, "source", steps=4), data)
+def test_train_itself_begins_with_them_too_and_refuses_another_shape(source, data, tmp_path):
     begun = dict(init_from=source.dir, steps=1, lr=0.0, warmup_steps=0)
-    assert same_weights(
-        running.train(*settings(tmp_path, "next", **begun), data).model, source.model
-    )
-    # nor do they get lost where nothing has been saved yet of a run that is resumed
-    resumed = running.train(*settings(tmp_path, "resumed", **begun), data, resume=True)
-    assert same_weights(resumed.model, source.model)
+    for name, resume in (("next", False), ("resumed", True)):  # nothing has been saved yet of it
+        run = running.train(*settings(tmp_path, name, **begun), data, resume=resume)
+        assert same_weights(run.model, source.model)
     own = running.train(*settings(tmp_path, "own", **begun, tokenizer_size=300))  # with its words
     assert own.tokenizer.get_vocab() == source.tokenizer.get_vocab()
     with pytest.raises(ValueError, match=f"began with the weights of {source.dir}; --sample that"):
@@ -153,12 +158,26 @@ def test_train_itself_begins_with_them_too_and_refuses_another_shape(data, tmp_p
         registry.configs("laptop", init_from=source.dir, n_heads=4)
 
 
-def test_a_gpt2_is_begun_from(data, tmp_path, capsys):
-    source = running.train(*settings(tmp_path, "source", steps=4), data)
+def test_a_run_that_began_with_weights_goes_on_without_them(source, data, tmp_path):
+    weights = shutil.copytree(source.dir, tmp_path / "source")
+    changes = dict(steps=6, init_from=str(weights))
+    whole = running.train(*settings(tmp_path, "whole", **changes), data)
+    running.train(*settings(tmp_path, "run", **changes), data, stop=lambda: True)
+    shutil.rmtree(weights)
+    resumed = running.train(*settings(tmp_path, "run", **changes), data, resume=True)
+    assert resumed.finished and same_weights(resumed.model, whole.model)
+
+
+def test_presets_of_studies_begin_from_a_run_too(solved, tmp_path):
+    m, t = registry.configs("tasks", data="icqa", init_from=solved)
+    assert m == checkpoints.read_config(solved)[0] and t.tokenizer != "embedded"
+    shutil.copytree(solved, tmp_path / "kept")
+    assert checkpoints.settings_of_weights(str(tmp_path / "kept"))["n_layers"] == 2
+
+
+def test_a_gpt2_is_begun_from(source, tmp_path, capsys):
     folder = str(tmp_path / "gpt2")
     export.export_hf(source.dir, folder)
-    weights = export.from_gpt2(folder)
-    assert weights.keys() == source.model.state_dict().keys()
     line = f"--init_from {folder} --out_dir {tmp_path} --max_rows 300 --ring_questions 1"
     line += " --batch_size 4 --grad_accum 1 --steps 1 --warmup_steps 0 --lr 0 --eval_problems 0"
     code, out, err = call(f"{line} --name next", capsys)
@@ -170,40 +189,39 @@ def test_a_gpt2_is_begun_from(data, tmp_path, capsys):
         checkpoints.read_config(folder)
 
 
-def test_a_gpt2_that_is_another_model_is_refused(tmp_path):
-    from transformers import GPT2Config, GPT2LMHeadModel
-
-    shape = dict(vocab_size=50, n_positions=16, n_embd=8, n_layer=1, n_head=2)
-    GPT2LMHeadModel(GPT2Config(**shape)).save_pretrained(tmp_path / "new")
-    with pytest.raises(ValueError, match="activation_function is 'gelu_new'"):
-        export.gpt2_config(tmp_path / "new")
-    gpt2 = GPT2LMHeadModel(GPT2Config(**shape, activation_function="gelu"))
-    gpt2.save_pretrained(tmp_path / "good")
-    weights = export.from_gpt2(tmp_path / "good")
-    model = variants.GPT(export.gpt2_config(tmp_path / "good")).eval()
-    model.load_state_dict(weights)
+@pytest.mark.parametrize("with_biases", [False, True])
+def test_a_gpt2_of_anybodys_says_the_same_here(tmp_path, with_biases):
+    """With biases, and dropout of three kinds, or without."""
+    gpt2 = GPT2LMHeadModel(GPT2Config(**SHAPE, activation_function="gelu"))
+    rates = (0.1, 0.2, 0.3) if with_biases else (0.1, 0.1, 0.1)
+    for name, rate in zip(("attn_pdrop", "resid_pdrop", "embd_pdrop"), rates):
+        setattr(gpt2.config, name, rate)
+    for name, weight in gpt2.transformer.h.named_parameters():
+        if with_biases and name.endswith("bias"):
+            torch.nn.init.normal_(weight)
+    gpt2.save_pretrained(tmp_path)
+    config = export.gpt2_config(tmp_path)
+    its = (config.dropout, config.residual_dropout, config.embedding_dropout)
+    assert config.bias == with_biases and its == (rates if with_biases else (0.1, None, None))
+    model = variants.GPT(config).eval()
+    model.load_state_dict(export.from_gpt2(tmp_path))
     some = torch.arange(12)[None]
     torch.testing.assert_close(model(some), gpt2.eval()(some).logits)
-    # one with biases, and dropout of three kinds
-    for block in gpt2.transformer.h:
-        for name, weight in block.named_parameters():
-            if name.endswith("bias"):
-                torch.nn.init.normal_(weight)
-    for name, rate in (("attn_pdrop", 0.1), ("resid_pdrop", 0.2), ("embd_pdrop", 0.3)):
-        setattr(gpt2.config, name, rate)
-    gpt2.save_pretrained(tmp_path / "biased")
-    config = export.gpt2_config(tmp_path / "biased")
-    rates = (config.dropout, config.residual_dropout, config.embedding_dropout)
-    assert config.bias and rates == (0.1, 0.2, 0.3)
-    model = variants.GPT(config).eval()
-    model.load_state_dict(export.from_gpt2(tmp_path / "biased"))
-    torch.testing.assert_close(model(some), gpt2.eval()(some).logits)
-    plain = export.gpt2_config(tmp_path / "good")
-    assert not plain.bias and plain.residual_dropout is plain.embedding_dropout is None
-    torch.save({}, tmp_path / "good" / "pytorch_model.bin")  # which would be unpickled
-    os.remove(tmp_path / "good" / "model.safetensors")
+
+
+def test_a_gpt2_that_is_another_model_is_refused(tmp_path):
+    GPT2LMHeadModel(GPT2Config(**SHAPE)).save_pretrained(tmp_path / "new")
+    with pytest.raises(ValueError, match="activation_function is 'gelu_new'"):
+        export.gpt2_config(tmp_path / "new")
+    gpt2 = GPT2LMHeadModel(GPT2Config(**SHAPE, activation_function="gelu"))
+    gpt2.transformer.h[0].mlp.c_fc.weight.data[0, 0] = torch.nan
+    gpt2.save_pretrained(tmp_path / "nan")
+    with pytest.raises(ValueError, match="nan holds infinite or NaN weights"):
+        export.from_gpt2(tmp_path / "nan")
+    torch.save({}, tmp_path / "nan" / "pytorch_model.bin")  # which would be unpickled
+    os.remove(tmp_path / "nan" / "model.safetensors")
     with pytest.raises(ValueError, match="cannot be read as GPT-2"):
-        export.from_gpt2(tmp_path / "good")
+        export.from_gpt2(tmp_path / "nan")
 
 
 # ---------- the best, and an early end ----------
@@ -223,22 +241,19 @@ def test_the_best_weights_are_kept_and_loaded(data, tmp_path, capsys):
     said = checkpoints.describe_weights(run.dir)
     assert f"best.safetensors, of step {best['step']}, with the best validation loss" in said
     assert f"{best['val_loss']:.4f}" in said and checkpoints.describe_weights(part.dir) is None
-    code, _, err = call(["--sample", run.dir, "--prompt", "x", "--max_new_tokens", "1"], capsys)
+    line = ["--sample", run.dir, "--prompt", "x", "--max_new_tokens", "1"]
+    code, _, err = call(line, capsys)
     assert code == 0 and said in err
-    line = ["--sample", run.dir, "--prompt", "x", "--max_new_tokens", "1", "--first_weights"]
-    assert call(line, capsys)[::2] == (0, "")  # of which there is one kind
+    assert call([*line, "--first_weights"], capsys)[::2] == (0, "")  # of which there is one kind
     assert one_run.weights_to_begin_with(configs.TrainConfig(init_from=run.dir)) is None
     assert said in capsys.readouterr().out
     path = tmp_path / "run" / checkpoints.BEST
-    whole = path.read_bytes()
     save_file(load_file(path), path)  # as another program does, which says nothing beside them
     assert "best.safetensors, of step unknown, w" in checkpoints.describe_weights(run.dir)
-    for damaged in (whole[:-3] + b"xyz", whole[:5]):
-        path.write_bytes(damaged)
+    path.write_bytes(path.read_bytes()[:5])
+    for read in (checkpoints.load, checkpoints.describe_weights):
         with pytest.raises(ValueError, match="best.safetensors is not a checkpoint of this model"):
-            checkpoints.load(run.dir)
-    with pytest.raises(ValueError, match="best.safetensors is not a checkpoint of this model"):
-        checkpoints.describe_weights(run.dir)
+            read(run.dir)
     # resumed to keep the last ones, they are what is loaded; the others are still there
     longer = settings(tmp_path, "run", **WORSE | dict(keep="last", steps=14, lr_steps=12))
     run = running.train(*longer, data, resume=True, changed=("keep", "steps", "lr_steps"))
@@ -285,11 +300,9 @@ def test_after_an_early_end_a_run_that_goes_on_can_be_stopped_and_go_on_again(da
     def killed():
         raise KeyboardInterrupt
 
-    for stop in (killed, lambda: True):  # before the next checkpoint, and at one
-        changed = () if (tmp_path / "run" / "noted").exists() else ("stop_after",)
-        (tmp_path / "run" / "noted").touch()
-        with contextlib.suppress(KeyboardInterrupt):
-            part = running.train(*on, data, resume=True, changed=changed, stop=stop)
+    with pytest.raises(KeyboardInterrupt):  # before the next checkpoint
+        running.train(*on, data, resume=True, changed=("stop_after",), stop=killed)
+    part = running.train(*on, data, resume=True, stop=lambda: True)  # at one
     assert not part.finished and "ended_early" not in part.log[-1]
     assert not checkpoints.is_over(part.log, 12)
     run = running.train(*on, data, resume=True)
@@ -320,16 +333,6 @@ def test_an_early_end_keeps_the_state_of_the_data(data, tmp_path):
     assert [each["lengths"] for each in running.train(m, t, lengths).log] == [2, 2, 2]
 
 
-def test_a_run_that_began_with_weights_goes_on_without_them(data, tmp_path):
-    source = running.train(*settings(tmp_path, "source", steps=4), data)
-    changes = dict(steps=6, init_from=source.dir)
-    whole = running.train(*settings(tmp_path, "whole", **changes), data)
-    running.train(*settings(tmp_path, "run", **changes), data, stop=lambda: True)
-    shutil.rmtree(source.dir)
-    resumed = running.train(*settings(tmp_path, "run", **changes), data, resume=True)
-    assert resumed.finished and same_weights(resumed.model, whole.model)
-
-
 def test_losses_that_are_no_number_are_never_the_best():
     rows = [dict(val_loss=loss) for loss in (2.0, math.nan, 1.0, None, 1.0)]
     assert [checkpoints.since_best(rows[:n]) for n in (1, 2, 3, 4, 5)] == [0, 1, 0, 1, 2]
@@ -338,10 +341,3 @@ def test_losses_that_are_no_number_are_never_the_best():
     assert checkpoints.is_over([dict(step=2, ended_early=True)], 3) and not checkpoints.is_over(
         [], 3
     )
-
-
-def test_presets_of_studies_begin_from_a_run_too(solved, tmp_path):
-    m, t = registry.configs("tasks", data="icqa", init_from=solved)
-    assert m == checkpoints.read_config(solved)[0] and t.tokenizer != "embedded"
-    shutil.copytree(solved, tmp_path / "kept")
-    assert checkpoints.settings_of_weights(str(tmp_path / "kept"))["n_layers"] == 2

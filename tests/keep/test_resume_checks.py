@@ -26,58 +26,66 @@ CHANGES = dict(
 
 
 @pytest.fixture(scope="module")
-def cut(data, tmp_path_factory):
-    """The folder of a run that was stopped after step 3 of 6, and its settings."""
+def settings(tmp_path_factory):
+    """(ModelConfig, TrainConfig) of the runs here."""
     out = str(tmp_path_factory.mktemp("cut"))
-    asked = []
 
-    def settings(**changes):
+    def make(**changes):
         values = dict(n_layers=1, d_model=16, n_heads=2, d_ff=16, block_size=80, dropout=0.1,
                       batch_size=4, grad_accum=1, max_rows=300, ring_questions=1)  # fmt: skip
         values |= SHORT | dict(eval_blocks=4, out_dir=out, name="run")
         return configs.make("laptop", **values | changes)
 
-    folder = running.train(
-        *settings(), data=data, stop=lambda: asked.append(1) or len(asked) == 3
-    ).dir
-    return folder, settings
+    return make
+
+
+def stopped(settings, data):
+    """The folder of a run that was stopped after step 3 of 6."""
+    asked = []
+    return running.train(*settings, data, stop=lambda: asked.append(1) or len(asked) == 3).dir
+
+
+@pytest.fixture(scope="module")
+def cut(data, settings):
+    """The folder of a run that was stopped; tests must not change it."""
+    return stopped(settings(), data)
+
+
+@pytest.fixture(scope="module")
+def whole(data, settings):
+    """The run that was not stopped."""
+    return running.train(*settings(name="whole"), data)
+
+
+@pytest.fixture
+def copied(cut, tmp_path, settings):
+    """(a copy of the folder of the run that was stopped, what makes its settings)"""
+    copy = shutil.copytree(cut, tmp_path / "copy")
+    return copy, lambda **more: settings(out_dir=str(tmp_path), name="copy", **more)
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_setting_that_the_results_follow_from_may_not_change(cut, data, name):
-    folder, settings = cut
-    before = sorted((entry.name, entry.stat().st_mtime_ns) for entry in os.scandir(folder))
+def test_a_setting_that_the_results_follow_from_may_not_change(cut, settings, data, name):
+    before = sorted((entry.name, entry.stat().st_mtime_ns) for entry in os.scandir(cut))
     with pytest.raises(ValueError) as error:
         running.train(*settings(**{name: CHANGES[name]}), data=data, resume=True)
     assert name in str(error.value) and "\n" not in str(error.value)
-    after = sorted((entry.name, entry.stat().st_mtime_ns) for entry in os.scandir(folder))
+    after = sorted((entry.name, entry.stat().st_mtime_ns) for entry in os.scandir(cut))
     assert before == after
 
 
-def copied(folder, tmp_path):
-    """(a copy of the run's folder, what changes in its settings)"""
-    shutil.copytree(folder, tmp_path / "copy")
-    return tmp_path / "copy", dict(out_dir=str(tmp_path), name="copy")
-
-
-def test_what_does_not_change_the_results_may_change(cut, data, tmp_path):
-    folder, settings = cut
-    copy, place = copied(folder, tmp_path)
-    run = running.train(
-        *settings(**place, grad_checkpoint=True, device="cpu"), data=data, resume=True
-    )
-    whole = running.train(*settings(name="whole"), data=data)
+def test_what_does_not_change_the_results_may_change(copied, data, whole):
+    _, settings = copied
+    run = running.train(*settings(grad_checkpoint=True, device="cpu"), data, resume=True)
     assert run.log[-1]["train_loss"] == whole.log[-1]["train_loss"]
     assert same_weights(whole.model, run.model)
 
 
-def test_the_batch_may_be_shared_out_anew(cut, data, tmp_path, capsys):
+def test_the_batch_may_be_shared_out_anew(settings, data, tmp_path, capsys, kept):
     """As many sequences a step: the same gradients, but for what is rounded in another order."""
-    folder, settings = cut
     shared = ["--batch_size", "2", "--grad_accum", "2"]
     for name, flags in (("one", []), ("other", shared)):
-        asked, begun = [], settings(name=name, out_dir=str(tmp_path), dropout=0.0)
-        running.train(*begun, data, stop=lambda: asked.append(1) or len(asked) == 3)
+        stopped(settings(name=name, out_dir=str(tmp_path), dropout=0.0), data)
         for wrong in (shared[:2], shared[2:], [*shared[:2], "--grad_accum", "3"]):
             assert train.main(["--resume", str(tmp_path / name), *wrong]) == 2
             its = f"batch_size x grad_accum, 4 x 1; leave out {wrong[0]}"
@@ -89,10 +97,9 @@ def test_the_batch_may_be_shared_out_anew(cut, data, tmp_path, capsys):
         assert b["val_loss"] == pytest.approx(a["val_loss"], rel=1e-5)
 
 
-def test_a_run_of_older_code_goes_on_to_the_same(cut, data, tmp_path):
+def test_a_run_of_older_code_goes_on_to_the_same(copied, data, whole):
     """Its files lack the settings that came later, and have one that has gone since."""
-    folder, settings = cut
-    copy, place = copied(folder, tmp_path)
+    copy, settings = copied
     config, newest = copy / "config.json", copy / "state.pt"
     about, state = json.loads(config.read_text()), torch.load(newest)
     for both in (about, state["settings"]):
@@ -100,34 +107,31 @@ def test_a_run_of_older_code_goes_on_to_the_same(cut, data, tmp_path):
         both["train"]["of_old"] = 3
     config.write_text(json.dumps(about))
     torch.save(state, newest)
-    run = running.train(*settings(**place), data=data, resume=True)
-    whole = running.train(*settings(name="never_stopped"), data=data)
+    assert checkpoints.read_config(str(copy))[1].steps == 6
+    run = running.train(*settings(), data, resume=True)
     assert run.log[-1]["train_loss"] == whole.log[-1]["train_loss"]
-    again, _ = checkpoints.load(str(copy))
-    assert same_weights(whole.model, again)
+    assert same_weights(whole.model, checkpoints.load(str(copy))[0])
 
 
-def test_a_tokenizer_that_differs_by_a_space_is_not_the_runs(cut, data, tmp_path):
+def test_a_tokenizer_that_differs_by_a_space_is_not_the_runs(copied, data):
     """It may read the same: whoever wrote it may have changed more. Loading notices it too."""
-    folder, settings = cut
-    copy, place = copied(folder, tmp_path)
+    copy, settings = copied
     assert checkpoints.load(str(copy))[1] is not None
     path = copy / "tokenizer" / "tokenizer.json"
     whole = path.read_text(encoding="utf-8")
-    json.loads(whole + " ")
-    for changed in (whole + " ", " " + whole, whole.replace(":", ": ", 1)):
+    for changed in (whole + " ", whole.replace(":", ": ", 1)):
         path.write_text(changed, encoding="utf-8")
         with pytest.raises(ValueError, match="tokenizer"):
             checkpoints.load(str(copy))
         with pytest.raises(ValueError, match="tokenizer.*is not what the run was trained with"):
-            running.train(*settings(**place), data=data, resume=True)
+            running.train(*settings(), data, resume=True)
     path.write_text(whole, encoding="utf-8")
-    assert running.train(*settings(**place), data=data, resume=True).log[-1]["step"] == 6
+    assert running.train(*settings(), data, resume=True).log[-1]["step"] == 6
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes in folders here")
-def test_a_pipe_among_a_tokenizers_files_is_told_and_not_waited_on(cut, tmp_path):
-    copy, _ = copied(cut[0], tmp_path)
+def test_a_pipe_among_a_tokenizers_files_is_told_and_not_waited_on(copied):
+    copy, _ = copied
     os.mkfifo(copy / "tokenizer" / "pipe")
     with pytest.raises(ValueError, match="tokenizer cannot be read: it is not a regular file"):
         checkpoints.load(str(copy))
@@ -146,8 +150,7 @@ def test_a_resume_takes_the_runs_own_tokenizer(data, tmp_path):
     assert run.log[-1]["step"] == 6 and run.tokenizer.get_vocab() == data.tokenizer.get_vocab()
 
 
-@pytest.mark.parametrize("part", ["train", "val"])
-def test_a_text_that_has_changed_is_noticed_whichever_it_is(tmp_path, jsonl, part):
+def test_a_text_that_has_changed_is_noticed_whichever_it_is(tmp_path, jsonl):
     """Plain text makes no problems: nothing but the blocks can tell."""
     rows = [dict(text=f"row {i} of words") for i in range(40)]
     values = dict(data=(jsonl(rows),), packing="pad", loss_on="all", block_size=16, n_layers=1,
@@ -156,9 +159,9 @@ def test_a_text_that_has_changed_is_noticed_whichever_it_is(tmp_path, jsonl, par
     m, t = configs.make("laptop", **values)
     data = to_data.load_data(t, m.block_size)
     assert not data.problems and [len(data.train[0]), len(data.val[0])] == [32, 8]
-    running.train(m, t, stop=lambda: True)
-    for block in getattr(data, part)[0][:3]:
-        text = data.tokenizer.decode(block)
+    running.train(m, t, data, stop=lambda: True)
+    for part in (data.train, data.val):
+        text = data.tokenizer.decode(part[0][0])
         (i,) = (i for i in range(40) if f"row {i} of" in text)
         jsonl([*rows[:i], dict(text=f"row {i} of sword"), *rows[i + 1 :]])
         with pytest.raises(ValueError, match="is not what its checkpoint was trained on"):
@@ -167,19 +170,13 @@ def test_a_text_that_has_changed_is_noticed_whichever_it_is(tmp_path, jsonl, par
     assert running.train(m, t, resume=True).log[-1]["step"] == 6
 
 
-def test_after_a_damaged_checkpoint_the_next_one_has_a_whole_one_before_it(
-    cut, data, tmp_path, capsys
-):
+def test_after_a_damaged_checkpoint_the_next_one_has_a_whole_one_before_it(copied, data, capsys):
     """The damaged one would take that place, and a second damage would lose the run."""
-    folder, settings = cut
-    copy, place = copied(folder, tmp_path)
+    copy, settings = copied
     shutil.copy(copy / "state.pt", copy / "state.previous.pt")
     for _ in range(2):
         content = (copy / "state.pt").read_bytes()
-        half = len(content) // 2
-        (copy / "state.pt").write_bytes(
-            content[:half] + bytes([content[half] ^ 1]) + content[half + 1 :]
-        )
-        running.train(*settings(**place), data=data, resume=True, stop=lambda: True)
+        (copy / "state.pt").write_bytes(content[: len(content) // 2])
+        running.train(*settings(), data, resume=True, stop=lambda: True)
         assert capsys.readouterr().out.count("state.pt is not a checkpoint to resume from") == 1
-    assert running.train(*settings(**place), data=data, resume=True).log[-1]["step"] == 6
+    assert running.train(*settings(), data, resume=True).log[-1]["step"] == 6

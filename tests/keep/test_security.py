@@ -20,49 +20,39 @@ from minidepth_lab.rows import tokenizing
 from minidepth_lab.sweep import table
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SOURCES = [
-    *ROOT.glob("*.py"),
-    *(ROOT / "docs").rglob("*.py"),
-    *(ROOT / "minidepth_lab").rglob("*.py"),
-]
+PARTS = (ROOT.glob("*.py"), *((ROOT / part).rglob("*.py") for part in ("docs", "minidepth_lab")))
+SOURCES = [path for part in PARTS for path in part]
 
 
-def calls(path):
-    """(name of the called function, {keyword: value where it is a constant}) in a file."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def calls(content):
+    """(name of the called function, its arguments, {keyword: value, None where it is no constant})
+    in a file."""
+    for node in ast.walk(ast.parse(content)):
         if isinstance(node, ast.Call):
-            name = ast.unparse(node.func)
-            keywords = {}
-            for keyword in node.keywords:
-                if isinstance(keyword.value, ast.Constant):
-                    keywords[keyword.arg] = keyword.value.value
-            yield name, keywords
+            given = {}
+            for each in node.keywords:
+                is_constant = isinstance(each.value, ast.Constant)
+                given[each.arg] = each.value.value if is_constant else None
+            yield ast.unparse(node.func), node.args, given
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
-def test_no_code_of_others_and_no_shell(path):
-    imported = re.findall(r"^\s*(?:import|from) (\w+)", path.read_text(encoding="utf-8"), re.M)
-    assert not {"pickle", "dill", "shelve", "joblib", "marshal"} & set(imported)
-    for name, keywords in calls(path):
-        if (path.stem, name) == ("judge", "eval"):  # of our own predictions, which are code
-            continue
-        assert name not in ("eval", "exec", "os.system", "os.popen", "__import__"), name
-        assert not keywords.get("shell"), name
-        if name == "torch.load":
-            assert keywords.get("weights_only") is True
-        if name.endswith("Tokenizer.from_pretrained"):
-            assert keywords.get("trust_remote_code") is False
-        assert not keywords.get("trust_remote_code"), name
-
-
-def test_text_is_read_and_written_as_utf8_everywhere():
+def test_no_code_of_others_no_shell_and_text_in_utf8_everywhere():
     for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.Call) or ast.unparse(node.func) != "open":
+        content = path.read_text(encoding="utf-8")
+        imported = re.findall(r"^\s*(?:import|from) (\w+)", content, re.M)
+        assert not {"pickle", "dill", "shelve", "joblib", "marshal"} & set(imported), path
+        for name, arguments, given in calls(content):
+            if (path.stem, name) == ("judge", "eval"):  # of our own predictions, which are code
                 continue
-            given = {keyword.arg for keyword in node.keywords}
-            mode = ast.unparse(node.args[1]) if len(node.args) > 1 else "'r'"
-            assert "b" in mode or "encoding" in given, f"{path}: {ast.unparse(node)}"
+            assert name not in ("eval", "exec", "os.system", "os.popen", "__import__"), path
+            assert not given.get("shell") and not given.get("trust_remote_code"), path
+            if name == "torch.load":
+                assert given.get("weights_only") is True, path
+            if name.endswith("Tokenizer.from_pretrained"):
+                assert given.get("trust_remote_code") is False, path
+            if name == "open":
+                mode = ast.unparse(arguments[1]) if len(arguments) > 1 else ""
+                assert "b" in mode or "encoding" in given, path
 
 
 def test_a_tokenizer_folders_own_code_is_not_run_and_nobody_is_asked(tmp_path, monkeypatch):
@@ -78,7 +68,7 @@ def test_a_tokenizer_folders_own_code_is_not_run_and_nobody_is_asked(tmp_path, m
     assert "\n" not in str(error.value) and not (tmp_path / "ran").exists()
 
 
-def test_a_run_folders_paths_are_not_followed(finished, tmp_path, capsys):
+def test_a_run_folders_paths_are_not_followed(finished, tmp_path, capsys, kept):
     """Its out_dir and name are where it was made, not where it is."""
     run = shutil.copytree(finished, tmp_path / "given")
     config = json.loads((run / "config.json").read_text())
@@ -91,30 +81,27 @@ def test_a_run_folders_paths_are_not_followed(finished, tmp_path, capsys):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links as POSIX has them")
-def test_links_out_of_a_run_folder_are_refused(finished, tmp_path, data, tiny):
-    for name in ("config.json", "model.safetensors", "tokenizer", "tokenizer/tokenizer.json"):
-        run = tmp_path / name.replace("/", "-")
-        shutil.copytree(finished, run)
-        away = tmp_path / f"away-{run.name}"
-        shutil.move(run / name, away)
-        (run / name).symlink_to(away)
-        with pytest.raises(ValueError, match="link that leads out of the run's folder|cannot be"):
-            checkpoints.load(str(run))
-        if name.startswith("tokenizer"):
-            with pytest.raises(ValueError, match="link that leads out|cannot be read"):
-                checkpoints.saved_tokenizer(str(run))
-    m, t = tiny()
-    folder, away = pathlib.Path(t.out_dir, t.name), tmp_path / "away"
-    folder.mkdir()
-    away.mkdir()
-    (folder / "tokenizer").symlink_to(away)
-    with pytest.raises(ValueError, match="is a link that leads out of the run's folder"):
-        running.train(m, t, data=data)
-    assert os.listdir(away) == []
+@pytest.mark.parametrize("name", [
+    "config.json", "model.safetensors", "tokenizer", "tokenizer/tokenizer.json",
+])  # fmt: skip
+def test_links_out_of_a_run_folder_are_refused_and_others_followed(finished, tmp_path, name):
+    run = shutil.copytree(finished, tmp_path / "run")
+    shutil.move(run / name, tmp_path / "away")
+    (run / name).symlink_to(tmp_path / "away")
+    with pytest.raises(ValueError, match="link that leads out of the run's folder|cannot be"):
+        checkpoints.load(str(run))
+    if name.startswith("tokenizer"):
+        with pytest.raises(ValueError, match="link that leads out|cannot be read"):
+            checkpoints.saved_tokenizer(str(run))
+    (run / name).unlink()
+    inside = (run / name).with_name("inside")
+    shutil.move(tmp_path / "away", inside)
+    (run / name).symlink_to(inside)
+    assert checkpoints.load(str(run))[1]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="links as POSIX has them")
-@pytest.mark.parametrize("name", ["tokenizer/tokenizer.json", ".lock"])
+@pytest.mark.parametrize("name", ["tokenizer", "tokenizer/tokenizer.json", ".lock"])
 def test_nothing_is_written_through_a_link_in_a_folder_that_a_run_begins_in(
     name, tmp_path, data, tiny
 ):
@@ -122,24 +109,14 @@ def test_nothing_is_written_through_a_link_in_a_folder_that_a_run_begins_in(
     m, t = tiny()
     link, victim = pathlib.Path(t.out_dir, t.name, name), tmp_path / "victim"
     link.parent.mkdir(parents=True)
-    victim.write_text("mine")
+    victim.mkdir() if name == "tokenizer" else victim.write_text("mine")
     link.symlink_to(victim)
     with pytest.raises(ValueError, match="is a link that leads out of the run's folder"):
         running.train(m, t, data=data)
-    assert victim.read_text() == "mine"
+    assert os.listdir(victim) == [] if victim.is_dir() else victim.read_text() == "mine"
 
 
-def test_links_inside_a_run_folder_are_followed(finished, tmp_path):
-    run = shutil.copytree(finished, tmp_path / "run")
-    shutil.move(run / "model.safetensors", run / "weights")
-    try:
-        (run / "model.safetensors").symlink_to("weights")
-    except OSError:
-        pytest.skip("no links here")
-    assert checkpoints.load(str(run))[1]
-
-
-def test_homes_and_tokens_reach_no_file_of_a_run(tmp_path, monkeypatch, jsonl, capsys):
+def test_homes_and_tokens_reach_no_file_of_a_run(tmp_path, monkeypatch, jsonl, capsys, kept):
     home = tmp_path / "home" / "ann"
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("USERPROFILE", str(home))
@@ -147,7 +124,7 @@ def test_homes_and_tokens_reach_no_file_of_a_run(tmp_path, monkeypatch, jsonl, c
     (home / "my data").mkdir(parents=True)
     rows = [dict(question=f"say {i}", answer=f"#### {i % 7}") for i in range(60)]
     paths = [shutil.move(jsonl(rows, f"{i}.jsonl"), home / "my data") for i in range(2)]
-    flags = "--preset laptop --block_size 16 --n_layers 1 --d_model 8 --n_heads 1 --steps 4"
+    flags = "--preset laptop --block_size 16 --n_layers 1 --d_model 8 --n_heads 1 --steps 1"
     flags += " --warmup_steps 0 --tokenizer_size 300 --loss_on all --packing pack --eval_problems 2"
     line = [*flags.split(), "--data", *map(str, paths), "--out_dir", str(home / "runs")]
     monkeypatch.setattr("sys.argv", ["train.py", *line])
@@ -193,6 +170,9 @@ def test_a_home_comes_back_where_it_was(home, monkeypatch, tiny):
     assert kept["out_dir"] == "~/runs" and kept["sizes"] == ["file=~/x.txt", "a~b=~1"]
     assert checkpoints.from_json(kept["out_dir"]) == t.out_dir
     assert checkpoints.from_json(kept["sizes"]) == t.sizes
+    assert checkpoints.from_json(["~", "my ~/a", "~b/a", "a/~/b"]) == (
+        home, "my ~/a", "~b/a", "a/~/b"
+    )  # fmt: skip
 
 
 def test_nothing_in_a_state_is_unpickled(tmp_path):

@@ -3,6 +3,7 @@ checked where it is read, and one bad run takes no other with it."""
 
 import json
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -72,9 +73,9 @@ STATES = dict(
 
 
 @pytest.mark.parametrize("name", STATES)
-def test_a_state_of_other_types_is_none(name, bad):
-    path = bad / "state.pt"
-    state = torch.load(path, weights_only=True)
+def test_a_state_of_other_types_is_none(name, finished, tmp_path):
+    state = torch.load(pathlib.Path(finished, "state.pt"), weights_only=True)
+    path = tmp_path / "state.pt"
     torch.save(state | {name: STATES[name]}, path)
     with pytest.raises(ValueError, match="state.pt is not a checkpoint to resume from"):
         checkpoints.read_state(path)
@@ -97,14 +98,6 @@ def test_what_weights_say_of_themselves_is_checked(name, value, bad):
             read(str(bad))
 
 
-@pytest.mark.parametrize("given, kept", [
-    ("~/a", "HOME/a"), ("file=~/a", "file=HOME/a"), ("my ~/a", "my ~/a"), ("~b/a", "~b/a"),
-    ("a/~/b", "a/~/b"), ("~", "HOME"),
-])  # fmt: skip
-def test_a_tilde_is_the_home_folder_where_we_have_put_it(given, kept):
-    assert checkpoints.from_json(given) == kept.replace("HOME", os.path.expanduser("~"))
-
-
 def test_a_full_disk_is_told_when_the_tokenizer_is_written(tmp_path):
     class Full:
         def save_pretrained(self, folder):
@@ -119,22 +112,24 @@ def test_a_full_disk_is_told_when_the_tokenizer_is_written(tmp_path):
     ([5.0, 4.0, 2.0, 3.0, 4.5, 4.6], None),  # it was not kept: the last ones are all there is
     ([5.0, 2.0, 3.0, 3.0, 4.5, 4.6], 2),  # the first life has kept it
 ])  # fmt: skip
-def test_the_best_weights_are_those_of_the_logs_best_evaluation(losses, step, tiny, monkeypatch):
+def test_the_best_weights_are_those_of_the_logs_best_evaluation(
+    losses, step, tiny, data, monkeypatch
+):
     said = iter(losses)
     monkeypatch.setattr(md, "mean_loss", lambda model, part, *how: next(said, 9.0))
     monkeypatch.setattr(md, "evaluate", lambda *how, **more: {})
     short = dict(eval_every=1, warmup_steps=0, lr_steps=6)
-    run = running.train(*tiny(steps=2, keep="best", **short))
+    run = running.train(*tiny(steps=2, keep="best", **short), data)
     for steps, keep in ((4, "last"), (6, "best")):
         life = tiny(steps=steps, keep=keep, **short)
-        running.train(*life, resume=True, changed=("steps", "keep"))
+        running.train(*life, data, resume=True, changed=("steps", "keep"))
     path = os.path.join(run.dir, checkpoints.BEST)
     assert os.path.exists(path) == bool(step)
     assert not step or checkpoints.said_of_weights(path)["step"] == step
     assert bool(checkpoints.describe_weights(run.dir)) == bool(step)
 
 
-def test_a_curve_that_a_kill_has_cost_is_drawn_on_resume(bad, capsys):
+def test_a_curve_that_a_kill_has_cost_is_drawn_on_resume(bad, capsys, kept):
     (bad / "curve.png").unlink(missing_ok=True)  # if another test had it drawn
     assert train.main(["--resume", str(bad), "--lr", "1"]) == 2  # which is not about that
     assert not (bad / "curve.png").exists() and "leave out --lr" in capsys.readouterr().err
@@ -142,20 +137,20 @@ def test_a_curve_that_a_kill_has_cost_is_drawn_on_resume(bad, capsys):
     assert (bad / "curve.png").exists() and "is finished" in capsys.readouterr().err
 
 
-def test_train_returns_what_there_is_when_it_is_stopped(tiny):
-    run = running.train(*tiny(), stop=lambda: os.kill(os.getpid(), signal.SIGINT))
+def test_train_returns_what_there_is_when_it_is_stopped(tiny, data):
+    run = running.train(*tiny(), data, stop=lambda: os.kill(os.getpid(), signal.SIGINT))
     assert not run.finished and run.log[-1]["step"] == 1
     assert checkpoints.read_state(os.path.join(run.dir, "state.pt"))["step"] == 2
 
 
 @pytest.mark.skipif(os.name != "posix", reason="elsewhere nobody asks")
-def test_a_run_whose_grid_is_gone_stops(tiny, monkeypatch):
+def test_a_run_whose_grid_is_gone_stops(tiny, data, monkeypatch):
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     monkeypatch.setenv(running.GRID, str(os.getpid()))
     assert not running.orphaned()
     monkeypatch.setenv(running.GRID, str(gone.pid))
-    run = running.train(*tiny())
+    run = running.train(*tiny(), data)
     assert not run.finished and checkpoints.has_checkpoint(run.dir)
 
 

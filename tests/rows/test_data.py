@@ -1,4 +1,4 @@
-"""The generated problems, files, the tokenizer, blocks, and several sources at once."""
+"""The generated problems, the tokenizer, blocks, and several sources at once."""
 
 import hashlib
 import itertools
@@ -14,10 +14,17 @@ import torch
 import minidepth as md
 from minidepth_lab.base import configs, console
 from minidepth_lab.keep import running
+from minidepth_lab.measure import results
 from minidepth_lab.rows import files, forms, to_data, tokenizing
-from minidepth_lab.rows.reading import read_file
 from minidepth_lab.rows.to_data import load_data
 from minidepth_lab.studies import thinking
+
+
+def config(**changes):
+    return configs.make("laptop", **dict(max_rows=0, tokenizer="embedded") | changes)[1]
+
+
+# --- the embedded problems
 
 
 def text_of(row):
@@ -37,7 +44,8 @@ def line_of(question):
 def solve(question):
     """The answer of an embedded problem, worked out from its words alone."""
     if question.startswith("From"):
-        return str(sum(int(d) for d in re.findall(r"(?:From|add) (\d+)", question)) % 10)
+        *numbers, modulus = map(int, re.findall(r"\d+", question))
+        return str(sum(numbers) % modulus)
     line = line_of(question)
     if question.startswith("Follow"):
         hops, letter = re.search(r"Go (\d+) from (\w)", question).groups()
@@ -99,13 +107,6 @@ def test_training_and_held_out_problems_are_apart_whatever_way_they_are_written(
     assert set(first.values()) == {11}  # the first hundred have all kinds alike
 
 
-def test_without_a_limit_there_are_as_many_embedded_rows_as_with_the_usual_one(monkeypatch):
-    monkeypatch.setattr(md, "embedded_rows", lambda n, *_, **__: [n])  # seconds for so many
-    usual, most = (files.read_source("embedded", config(**c)) for c in (dict(), dict(max_rows=0)))
-    assert most == ([configs.TrainConfig.max_rows], usual[1])
-    assert files.read_source("embedded", config(val_data="a.jsonl"))[1] == []
-
-
 def test_a_kind_that_is_used_up_drops_out_of_what_is_held_out():
     rows = md.embedded_rows(600, True, steps=(1,), families=("chain", "order"))
     assert len({text_of(row)[0] for row in rows}) == len(rows) < 120
@@ -125,7 +126,7 @@ DIGEST = "78a3eb8ca0ba5e642a46283690ade7bb8c54f539e6344068581bb4cf51aa880d"
 
 def test_a_ring_is_asked_several_times_from_anywhere_in_training():
     rings, starts = 0, set()
-    for row in md.embedded_rows(900, questions=3):
+    for row in md.embedded_rows(900, steps=(1, 2, 9), questions=3):
         turns = row["messages"]
         asked = [turn["content"] for turn in turns[::2]]
         if row["family"] != "lookup":
@@ -142,46 +143,47 @@ def test_a_ring_is_asked_several_times_from_anywhere_in_training():
             answer = turns[2 * later + 1]["content"]
             assert md.final_answer(answer) == solve(question)
             written = answer.split("\n")[1].removeprefix("So ").split()
-            assert len(written) == (6 if later else row["steps"] + 1)  # all the way round
+            size = max(6, row["steps"] + 1)
+            assert len(written) == (size if later else row["steps"] + 1)  # all the way round
     assert rings == 300 and starts == {True, False}
     assert md.embedded_rows(9, True, questions=3) == md.embedded_rows(9, True)  # the test asks one
 
 
-def test_a_later_walk_goes_all_the_way_round_a_ring_of_any_size():
-    for row in md.embedded_rows(40, steps=(1, 9), families=("lookup",), questions=2):
-        asked, again = (turn["content"] for turn in row["messages"][::2])
-        assert int(re.search(r"Go (\d)", again)[1]) == {1: 5, 9: 9}[row["steps"]]
+def test_direct_answers_have_no_steps_before_them():
+    think, once = (md.embedded_rows(300, True, direct=flag) for flag in (False, True))
+    for row, short in zip(think, once):
+        *question, says = row["messages"]
+        assert short["messages"][:-1] == question and "<think>" in says["content"]
+        answer = md.final_answer(says["content"])
+        assert short["messages"][-1]["content"] == f"#### {answer}"
+        assert to_data.problem_of(short)["answer"] == answer == solve(question[0]["content"])
 
 
-# --- files
+def test_families_and_modulus_are_chosen():
+    rows = md.embedded_rows(200, families=("lookup",), steps=(2, 3))
+    assert {(row["family"], row["steps"]) for row in rows} == {("lookup", 2), ("lookup", 3)}
+    rows = md.embedded_rows(400, families=("chain",), modulus=5)
+    answers = {md.final_answer(text_of(row)[1]) for row in rows}
+    assert answers == set("01234") and {row["guess"] for row in rows} == {1 / 5}
+    for question, says in map(text_of, rows):
+        assert "modulo 5" in question and md.final_answer(says) == solve(question)
 
 
-def config(**changes):
-    return configs.make("laptop", **dict(max_rows=0, tokenizer="embedded") | changes)[1]
+def test_settings_say_which_embedded_rows_there_are(monkeypatch):
+    """More questions about a ring are for training alone."""
+    few = config(max_rows=30, problem_steps=(2, 4), ring_questions=3)
+    asked_more = md.embedded_rows(30, steps=(2, 4), questions=3)
+    assert files.read_source("embedded", few) == (asked_more, md.embedded_rows(600, True, (2, 4)))
+    assert files.read_source("embedded", config(max_rows=3, val_data="a.jsonl"))[1] == []
+    monkeypatch.setattr(md, "embedded_rows", lambda n, *_, **__: [n])  # seconds for so many
+    without_a_limit, _ = files.read_source("embedded", config(max_rows=0))
+    assert without_a_limit == [configs.TrainConfig.max_rows]
+
+
+# --- rows, and which are held out
 
 
 ROWS = [dict(question=f"What is {i} plus {i}?", answer=f"It is #### {2 * i}") for i in range(40)]
-
-
-def test_text_files_give_paragraphs_or_else_lines(tmp_path):
-    (tmp_path / "a.txt").write_text("one\ntwo\n\n \nthree")
-    (tmp_path / "b.txt").write_text("one\ntwo\nthree")
-    assert [r["text"] for r in read_file(str(tmp_path / "a.txt"), [])] == ["one\ntwo\n", "three\n"]
-    assert [r["text"] for r in read_file(str(tmp_path / "b.txt"), [])] == [
-        "one\n",
-        "two\n",
-        "three\n",
-    ]
-
-
-def test_all_kinds_of_rows_mix_and_unusable_ones_are_counted(jsonl):
-    chat = [dict(role="user", content="Say a word"), dict(role="assistant", content="word")]
-    rows = [dict(messages=chat, other=1), dict(text="some plain text"), *ROWS]
-    rows += [dict(messages=[dict(role="user")]), dict(title="x"), 7, dict(question="no answer")]
-    data = load_data(config(data=(jsonl(rows), jsonl(ROWS, "b.jsonl")), loss_on="all"), 24)
-    assert data.facts["unusable_rows"] == 4 and data.facts["val_rows"] == 3 + 2
-    assert data.facts["train_rows"] + data.facts["val_rows"] == 82
-    assert data.facts["notes"][0].startswith(f"4 of 46 rows of {jsonl(rows)} left out: row 43: ")
 
 
 def test_columns_that_other_rows_fill_do_not_hide_a_row(tmp_path):
@@ -194,44 +196,46 @@ def test_columns_that_other_rows_fill_do_not_hide_a_row(tmp_path):
     for i in range(20):
         more = [dict(chat[0], content=f"hello {i}"), chat[1]]
         rows += [dict(messages=more), dict(question=f"q {i}", answer="a"), dict(text=f"plain {i}")]
-    rows = [dict(messages=None, question=None, answer=None, text=None) | row for row in rows]
+    empty = dict(messages=None, question=None, answer=None, text=None)
+    rows = [empty | row for row in rows]
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "mixed.parquet")
     path = str(tmp_path / "mixed.parquet")
     data = load_data(config(data=(path,), loss_on="all"), 16)
     assert data.facts["unusable_rows"] == 0 and data.tokenizer.chat_template
-    only = [
-        dict(row, messages=None, question=None, answer=None, text=f"x y z {i}")
-        for i, row in enumerate(rows)
-    ]
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(only), path)
-    assert not load_data(config(data=(path,), loss_on="all"), 16).tokenizer.chat_template
-    # nor one that the tokenizer came with: what is sampled would be asked in it
-    given = data.tokenizer
-    assert given.chat_template
-    assert not load_data(config(data=(path,), loss_on="all"), 16, given).tokenizer.chat_template
+    only = [empty | dict(text=f"x y z {i}") for i in range(60)]
+    table = pyarrow.Table.from_pylist(only, pyarrow.Table.from_pylist(rows).schema)
+    pyarrow.parquet.write_table(table, path)
+    # nor has it a template that the tokenizer came with: what is sampled would be asked in it
+    for given in (None, data.tokenizer):
+        assert not load_data(config(data=(path,), loss_on="all"), 16, given).tokenizer.chat_template
 
 
-def test_max_rows_limits_each_source(jsonl):
-    for most, n in ((10, 10), (0, 40), (100, 40)):
-        train, held_out = files.read_source(jsonl(ROWS), config(max_rows=most))
-        assert len(train) + len(held_out) == n and len(held_out) == -(-n // 20)
-
-
-def test_the_held_out_rows_are_drawn_from_all_over_the_file(jsonl):
-    train, held_out = files.read_source(jsonl(ROWS), config(val_fraction=0.25))
+def test_a_share_of_the_rows_is_held_out_from_all_over_the_file(jsonl):
+    train, held_out = files.read_source(jsonl(ROWS), config(val_fraction=0.25, max_rows=100))
     every_row = [forms.read_row(row) for row in ROWS]
     places = [every_row.index(row) for row in held_out]
     assert len(places) == 10 and max(places) > 20 and places != sorted(places)
     assert sorted(map(every_row.index, train + held_out)) == list(range(40))
+    for n in (2, 3, 9):  # however large the share, a row is left to train on
+        train, held_out = files.read_source(jsonl(ROWS[:n]), config(val_fraction=0.9))
+        assert len(train) == 1 and len(held_out) == n - 1
 
 
-def test_rows_without_a_target_to_learn_from_are_told(jsonl):
-    rows = [dict(messages=[dict(role="user", content=f"a user speaks {i}")]) for i in range(50)]
-    with pytest.raises(ValueError, match="no row for train has a turn of the assistant, but of u"):
-        to_data.load_data(config(data=(jsonl(rows),), loss_on="assistant"), 80)
-    _, alone = md.configs(data=jsonl(rows), loss_on="assistant")
-    with pytest.raises(ValueError, match="no row for train"):
-        md.load_data(alone, 80)
+def test_held_out_problems_are_checkable(data):
+    assert len(data.problems) == 600
+    p = data.problems[1]
+    assert [m["role"] for m in p["messages"]] == ["user"]
+    assert p["answer"] == solve(p["messages"][0]["content"]) and p["family"] == "lookup"
+    long = dict(question="q", answer="<think>x</think> " + "long " * 20)
+    said = dict(role="assistant", content="<think>x</think> 3")
+    alone, blank = [said], [dict(role="user", content=" \n"), said]  # nothing was asked
+    rows = [dict(text="#### 3"), dict(question="q", answer="no mark"), long]
+    for row in (*rows, dict(messages=alone), dict(messages=blank)):
+        assert to_data.problem_of(forms.read_row(row)) is None
+    for answer, asked in (("a" * 40, True), ("a" * 41, False)):
+        row = forms.read_row(dict(question="q", answer=f"#### {answer}"))
+        assert bool(to_data.problem_of(row)) == asked
+    assert md.final_answer("a #### b </think> #### 12 ") == "12"
 
 
 # --- tokens and blocks
@@ -243,25 +247,23 @@ def test_the_embedded_tokenizer_gives_text_back(data):
         assert data.tokenizer.decode(ids) == text
     assert data.tokenizer.convert_tokens_to_ids(["<|im_start|>", "<think>"]) == [1, 3]
     assert len(data.tokenizer(" 7 8 9").input_ids) == 3  # a digit is one token
-
-
-def test_a_tokenizer_has_at_most_the_size_asked_for():
-    assert len(to_data.load_data(config(max_rows=300, tokenizer_size=300), 120).tokenizer) == 300
+    texts = [text for row in md.embedded_rows(300) for text in text_of(row)]
+    assert len(tokenizing.load_tokenizer("embedded", texts, 300)) == 300  # the most that is asked
 
 
 def test_loss_falls_on_the_assistant_alone_or_on_all(data):
-    tokenizer, row = data.tokenizer, md.embedded_rows(1)[0]
-    parts = tokenizing.segments(row, tokenizer)
-    assert "".join(text for text, _ in parts) == (
-        f"<|im_start|>user\n{text_of(row)[0]}"
-        f"<|im_end|>\n<|im_start|>assistant\n{text_of(row)[1]}<|im_end|>\n"
-    )
+    turns = dict(system="Be kind", user="Go 1 from a", tool="a b", assistant="So b\n#### b")
+    row = dict(messages=[dict(role=role, content=text) for role, text in turns.items()])
+    parts = tokenizing.segments(row, data.tokenizer)
+    written = [f"<|im_start|>{role}\n{text}<|im_end|>\n" for role, text in turns.items()]
+    assert "".join(text for text, _ in parts) == "".join(written)
+    assert parts == md.segments(row["messages"], "<|im_end|>")
     (ids, learn), (_, learn_all) = (
-        next(md.encode([parts], tokenizer, on)) for on in ("assistant", "all")
+        next(md.encode([parts], data.tokenizer, on)) for on in ("assistant", "all")
     )
-    said = tokenizer.decode([i for i, s in zip(ids, learn) if s])
-    assert said == text_of(row)[1] + "<|im_end|>" and all(learn_all)
-    plain = tokenizing.segments(dict(text="plain"), tokenizer)
+    said = data.tokenizer.decode([i for i, s in zip(ids, learn) if s])
+    assert said == turns["assistant"] + "<|im_end|>" and all(learn_all)
+    plain = tokenizing.segments(dict(text="plain"), data.tokenizer)
     assert plain == [("plain", True), ("<|endoftext|>", True)]
 
 
@@ -295,32 +297,6 @@ def test_a_prompt_is_the_start_of_what_was_trained_on(data):
         assert data.tokenizer(template).input_ids == list(prompt)
 
 
-def test_held_out_problems_are_checkable(data):
-    assert len(data.problems) == 600
-    p = data.problems[1]
-    assert [m["role"] for m in p["messages"]] == ["user"]
-    assert p["answer"] == solve(p["messages"][0]["content"]) and p["family"] == "lookup"
-    long = dict(question="q", answer="<think>x</think> " + "long " * 20)
-    said = dict(role="assistant", content="<think>x</think> 3")
-    alone, blank = [said], [dict(role="user", content=" \n"), said]  # nothing was asked
-    rows = [dict(text="#### 3"), dict(question="q", answer="no mark"), long]
-    for row in (*rows, dict(messages=alone), dict(messages=blank)):
-        assert to_data.problem_of(row) is None
-    for answer, asked in (("a" * 40, True), ("a" * 41, False)):
-        assert (
-            bool(to_data.problem_of(forms.read_row(dict(question="q", answer=f"#### {answer}"))))
-            == asked
-        )
-    assert md.final_answer("a #### b </think> #### 12 ") == "12"
-
-
-def test_the_split_does_not_depend_on_the_seed(jsonl):
-    path = jsonl(ROWS)
-    a, b = (to_data.load_data(config(data=(path,), seed=s, packing="pad"), 40) for s in (0, 1))
-    assert np.array_equal(a.val[0], b.val[0]) and a.problems == b.problems
-    assert len(a.problems) == 2
-
-
 def test_each_epoch_takes_every_block_once_in_an_order_of_its_own():
     def rows_of(step, n, total, seed):
         """Which of `total` blocks a step draws: block i holds the number i."""
@@ -331,152 +307,7 @@ def test_each_epoch_takes_every_block_once_in_an_order_of_its_own():
     first, second = rows[:21].tolist(), rows[21:].tolist()
     assert sorted(first) == sorted(second) == list(range(21)) and first != second
     assert not torch.equal(rows_of(0, 6, 21, 4), rows[:6])
-    torch.manual_seed(5)
-    assert torch.equal(rows_of(3, 6, 21, 3), rows[18:24])  # whatever was drawn before
     assert rows_of(0, 10, 3, 0).bincount().tolist() in ([3, 3, 4], [3, 4, 3], [4, 3, 3])
-
-
-# --- embedded problems: families, modulus, direct answers
-
-
-def test_direct_answers_have_no_steps_before_them():
-    think, once = (md.embedded_rows(300, True, direct=flag) for flag in (False, True))
-    for row, short in zip(think, once):
-        *question, says = row["messages"]
-        assert short["messages"][:-1] == question and "<think>" in says["content"]
-        answer = md.final_answer(says["content"])
-        assert short["messages"][-1]["content"] == f"#### {answer}"
-        assert to_data.problem_of(short)["answer"] == answer == solve(question[0]["content"])
-
-
-def test_families_and_modulus_are_chosen():
-    rows = md.embedded_rows(200, families=("lookup",), steps=(2, 3))
-    assert {(row["family"], row["steps"]) for row in rows} == {("lookup", 2), ("lookup", 3)}
-    rows = md.embedded_rows(400, families=("chain",), modulus=5)
-    answers = {md.final_answer(row["messages"][-1]["content"]) for row in rows}
-    assert answers == set("01234") and {row["guess"] for row in rows} == {1 / 5}
-    for row in rows:
-        question = row["messages"][0]["content"]
-        total = sum(int(n) for n in re.findall(r"\d+", question)[:-1])  # the last is the modulus
-        assert "modulo 5" in question
-        assert md.final_answer(row["messages"][-1]["content"]) == str(total % 5)
-
-
-@pytest.mark.parametrize("n", [2, 3, 9])
-def test_a_large_share_held_out_leaves_a_row_to_train_on(jsonl, n):
-    path = jsonl([dict(text=f"row {i}") for i in range(n)])
-    train, held_out = files.read_source(path, config(val_fraction=0.9))
-    assert len(train) == 1 and len(held_out) == n - 1
-
-
-# --- several sources
-
-
-ENOUGH = dict(packing="pad", loss_on="all")
-
-
-def test_validation_and_problems_are_spread_over_all_sources(jsonl):
-    """However few are measured, each source has its share; it was the first source alone."""
-    paths = [jsonl([dict(question=f"{word} {i}?", answer=f"{word} #### {word}") for i in range(n)],
-                   f"{word}.jsonl")
-             for word, n in (("apple", 200), ("pear", 60), ("plum", 120))]  # fmt: skip
-    data = load_data(config(data=tuple(paths), **ENOUGH), 32)
-    names = [data.tokenizer.decode(row) for row in data.val[0]]
-    for some in (names[:3], [problem["answer"] for problem in data.problems[:3]]):
-        assert all(sum(word in text for text in some) == 1 for word in ("apple", "pear", "plum"))
-    assert Counter(problem["answer"] for problem in data.problems) == dict(apple=10, pear=3, plum=6)
-    assert len(names) == 19 and list(data.val_by_source) == [*map(console.without_home, paths)]
-    for word, (tokens, targets) in zip(("apple", "pear", "plum"), data.val_by_source.values()):
-        assert all(word in data.tokenizer.decode(row) for row in tokens)
-        assert tokens.shape == targets.shape == (sum(word in name for name in names), 32)
-    one = load_data(config(data=tuple(paths[:1]), **ENOUGH), 32)
-    assert one.val_by_source == {}
-
-
-def test_the_loss_of_each_source_is_logged(tiny, jsonl):
-    texts = [dict(text=f"all the {i} words of a source that is easy") for i in range(300)]
-    path = jsonl(texts)
-    settings = dict(packing="pack", loss_on="all", eval_blocks=7, eval_problems=0, steps=6)
-    m, t = tiny(data=("embedded", path), **settings)
-    run = running.train(m, t, load_data(t, m.block_size))
-    data, path = load_data(t, m.block_size), console.without_home(path)
-    assert len(run.log) > 2 and {tuple(record["val_loss_by_source"]) for record in run.log} == {
-        ("embedded", path)
-    }
-    for name, part in data.val_by_source.items():
-        tokens, targets = (torch.as_tensor(each[:7]).long() for each in part)
-        logits = run.model(tokens)
-        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
-        assert run.log[-1]["val_loss_by_source"][name] == pytest.approx(loss.item(), abs=1e-5)
-        text = "".join(data.tokenizer.decode(row) for row in part[0])
-        assert ("words of a source" in text) == (name == path)
-        assert ("<think>" in text) == (name == "embedded")
-    assert "val_loss_by_source" not in running.train(*tiny(name="one", **settings)).log[-1]
-
-
-def test_a_source_too_small_for_a_block_of_its_own_does_no_harm(tiny, jsonl):
-    """It trains and is validated on with the others; the loss of it alone is not logged, and a note
-    says why."""
-    small = jsonl([dict(text=f"small {i}") for i in range(20)], "small.jsonl")
-    settings = dict(packing="pack", loss_on="all", eval_problems=0, steps=2, warmup_steps=0)
-    m, t = tiny(data=(small, "embedded"), **settings)
-    data = load_data(t, m.block_size)
-    assert list(data.val_by_source) == ["embedded"] and data.facts["unusable_rows"] == 0
-    (note,) = [note for note in data.facts["notes"] if "val_loss_by_source" in note]
-    assert note.startswith(f"{small} is not in val_loss_by_source: ")
-    assert data.facts["val_rows"] == 601
-    assert "small" in data.tokenizer.decode(data.val[0][0])
-    assert list(running.train(m, t, data).log[-1]["val_loss_by_source"]) == ["embedded"]
-
-
-OWN = [dict(text=f"the own text {i} is here, {'and long ' * 40}") for i in range(60)]
-
-
-@pytest.mark.parametrize("order", [1, -1])
-def test_embedded_problems_mix_with_rows_of_ones_own(tiny, jsonl, order):
-    """In either order; each row is judged by itself, not all of them by the first."""
-    chats = [dict(question=f"how much is {i}", answer=f"#### {i}") for i in range(60)]
-    sources = ("embedded", jsonl(OWN, "own.jsonl"), jsonl(chats, "chats.jsonl"))[::order]
-    m, t = tiny(data=sources, loss_on="all", eval_problems=4, steps=2, warmup_steps=0)
-    data = load_data(t, m.block_size)
-    assert data.facts["unusable_rows"] == 0 and data.facts["val_rows"] == 606
-    assert data.tokenizer.chat_template and "guess" not in data.facts
-    assert sorted("guess" in problem for problem in data.problems[:2]) == [False, True]
-    run = running.train(m, t, data)
-    assert 0 <= run.log[-1]["accuracy"] <= 1
-    # two texts mix without a template, and one chat among them brings it
-    plain = jsonl([dict(text=f"plain {i} plain") for i in range(40)], "plain.jsonl")
-    assert not load_data(tiny(data=(sources[1], plain), **ENOUGH)[1], 40).tokenizer.chat_template
-    mixed = tiny(data=(plain, jsonl(chats, "chats.jsonl")), **ENOUGH)[1]
-    assert load_data(mixed, 40).tokenizer.chat_template
-
-
-@pytest.mark.parametrize("kind, packing", [
-    ("embedded first", "pack"), ("embedded last", "pad"), ("thinking", "pad"), ("own", "pack"),
-])  # fmt: skip
-def test_a_block_too_short_for_problems_is_told_whatever_else_there_is(tiny, jsonl, kind, packing):
-    """A long row of one's own, which may be cut, is not what makes it too short."""
-    given, load = dict(data=(jsonl(OWN), "embedded"), loss_on="all"), load_data
-    if kind == "embedded first":
-        given["data"] = given["data"][::-1]
-    if kind == "thinking":
-        given = dict(loader="thinking", sizes=("families=chain",), problem_steps=(4,))
-        load = thinking.load_data
-    if kind == "own":
-        given = dict(data=(jsonl(md.embedded_rows(60, held_out=False)),))
-    t = tiny(packing=packing, **given)[1]
-    with pytest.raises(ValueError, match="block_size 20 is too short for problems of") as told:
-        load(t, 20)
-    assert ("--problem_steps" in str(told.value)) == (kind != "own")  # which ours alone have
-    enough = int(re.search("at least ([0-9]+)", str(told.value))[1])
-    longest = max(filled.sum() for filled in to_data.filled(*load(t, enough).val))
-    if packing == "pad" and kind == "thinking":
-        assert longest == enough  # nothing is wasted, either
-    with pytest.raises(ValueError, match=f"give at least {enough}"):
-        load(t, enough - 1)
-
-
-# --- what preparing text costs
 
 
 @pytest.mark.parametrize("added, end", [(["<|im_end|>"], "<|im_end|>"), ([], "</s>")])
@@ -520,6 +351,110 @@ def test_whoever_cuts_the_rows_gets_long_ones_whole(data):
     made = to_data.make_data("x", rows, rows[::-1], t, 8, data.tokenizer, chunks, facts)
     assert max(lengths) > 40 and len(made.train[0]) == len(made.val[0]) == 2
     assert not any("longer than a block" in note for note in made.facts["notes"])
+
+
+# --- several sources
+
+
+ENOUGH = dict(packing="pad", loss_on="all")
+
+
+def test_validation_and_problems_are_spread_over_all_sources(jsonl):
+    """However few are measured, each source has its share; it was the first source alone."""
+    paths = [jsonl([dict(question=f"{word} {i}?", answer=f"{word} #### {word}") for i in range(n)],
+                   f"{word}.jsonl")
+             for word, n in (("apple", 200), ("pear", 60), ("plum", 120))]  # fmt: skip
+    told = [*map(console.without_home, paths)]
+    data = load_data(config(data=tuple(paths), **ENOUGH), 32)
+    names = [data.tokenizer.decode(row) for row in data.val[0]]
+    for some in (names[:3], [problem["answer"] for problem in data.problems[:3]]):
+        assert all(sum(word in text for text in some) == 1 for word in ("apple", "pear", "plum"))
+    assert Counter(problem["answer"] for problem in data.problems) == dict(apple=10, pear=3, plum=6)
+    assert len(names) == 19 and list(data.val_by_source) == told
+    for word, (tokens, targets) in zip(("apple", "pear", "plum"), data.val_by_source.values()):
+        assert all(word in data.tokenizer.decode(row) for row in tokens)
+        assert tokens.shape == targets.shape == (sum(word in name for name in names), 32)
+    assert data.problem_sources[:3] == told
+    record = dict(answers=[1, 0, 1, 1], val_loss=1.0)
+    data.complete(record)
+    assert record["accuracy_by_source"] == dict(zip(told, (1.0, 0.0, 1.0)))
+    one = load_data(config(data=tuple(paths[:1]), **ENOUGH), 32)
+    assert one.val_by_source == {} and one.problem_sources == []
+
+
+def test_the_loss_and_the_accuracy_of_each_source_are_logged(tiny, jsonl):
+    texts = [dict(text=f"all the {i} words of a source that is easy") for i in range(300)]
+    path = jsonl(texts)
+    settings = dict(packing="pack", loss_on="all", eval_blocks=7, eval_problems=2, eval_every=1)
+    m, t = tiny(data=("embedded", path), steps=2, warmup_steps=0, watch_problems=0, **settings)
+    data, path = load_data(t, m.block_size), console.without_home(path)
+    run = running.train(m, t, data)
+    assert [record["val_loss_by_source"].keys() for record in run.log] == [{"embedded", path}] * 2
+    assert run.log[-1]["accuracy_by_source"].keys() == {"embedded"}  # the other asks nothing
+    for name, part in data.val_by_source.items():
+        tokens, targets = (torch.as_tensor(each[:7]).long() for each in part)
+        logits = run.model(tokens)
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
+        assert run.log[-1]["val_loss_by_source"][name] == pytest.approx(loss.item(), abs=1e-5)
+        text = "".join(data.tokenizer.decode(row) for row in part[0])
+        assert ("words of a source" in text) == (name == path)
+        assert ("<think>" in text) == (name == "embedded")
+
+
+def test_one_source_alone_is_not_told_by_source(finished):
+    names = set().union(*results.read_log(finished))
+    assert "accuracy" in names and not {"val_loss_by_source", "accuracy_by_source"} & names
+
+
+def test_a_source_too_small_for_a_block_of_its_own_does_no_harm(tiny, jsonl):
+    """It trains and is validated on with the others; the loss of it alone is not logged, and a note
+    says why."""
+    small = jsonl([dict(text=f"small {i}") for i in range(20)], "small.jsonl")
+    m, t = tiny(data=(small, "embedded"), packing="pack", loss_on="all")
+    data = load_data(t, m.block_size)
+    assert list(data.val_by_source) == ["embedded"] and data.facts["unusable_rows"] == 0
+    (note,) = [note for note in data.facts["notes"] if "val_loss_by_source" in note]
+    assert note.startswith(f"{small} is not in val_loss_by_source: ")
+    assert data.facts["val_rows"] == 601
+    assert "small" in data.tokenizer.decode(data.val[0][0])
+
+
+OWN = [dict(text=f"the own text {i} is here, {'and long ' * 40}") for i in range(60)]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_embedded_problems_mix_with_rows_of_ones_own(tiny, jsonl, order):
+    """In either order; each row is judged by itself, not all of them by the first."""
+    chats = [dict(question=f"how much is {i}", answer=f"#### {i}") for i in range(60)]
+    sources = ("embedded", jsonl(OWN, "own.jsonl"), jsonl(chats, "chats.jsonl"))[::order]
+    m, t = tiny(data=sources, loss_on="all", eval_problems=4)
+    data = load_data(t, m.block_size)
+    assert data.facts["unusable_rows"] == 0 and data.facts["val_rows"] == 606
+    assert data.tokenizer.chat_template and "guess" not in data.facts
+    assert sorted("guess" in problem for problem in data.problems[:2]) == [False, True]
+
+
+@pytest.mark.parametrize("kind, packing", [
+    ("embedded", "pad"), ("thinking", "pad"), ("own", "pack"),
+])  # fmt: skip
+def test_a_block_too_short_for_problems_is_told_whatever_else_there_is(tiny, jsonl, kind, packing):
+    """A long row of one's own, which may be cut, is not what makes it too short."""
+    given, load = dict(data=(jsonl(OWN), "embedded"), loss_on="all"), load_data
+    if kind == "thinking":
+        given = dict(loader="thinking", sizes=("families=chain",), problem_steps=(4,))
+        load = thinking.load_data
+    if kind == "own":
+        given = dict(data=(jsonl(md.embedded_rows(60, held_out=False)),))
+    t = tiny(packing=packing, **given)[1]
+    with pytest.raises(ValueError, match="block_size 20 is too short for problems of") as told:
+        load(t, 20)
+    assert ("--problem_steps" in str(told.value)) == (kind != "own")  # which ours alone have
+    enough = int(re.search("at least ([0-9]+)", str(told.value))[1])
+    longest = max(filled.sum() for filled in to_data.filled(*load(t, enough).val))
+    if packing == "pad" and kind == "thinking":
+        assert longest == enough  # nothing is wasted, either
+    with pytest.raises(ValueError, match=f"give at least {enough}"):
+        load(t, enough - 1)
 
 
 @pytest.mark.parametrize("text, shown", [

@@ -1,7 +1,6 @@
 """People's own rows: what is read, what is left out and why, what stands on both sides, what does
 not fit, and where an answer ends."""
 
-import gzip
 import json
 import os
 import re
@@ -19,19 +18,18 @@ from conftest import same_weights
 from minidepth_lab.base import configs
 from minidepth_lab.command import one_run, sample
 from minidepth_lab.keep import checkpoints, export, running
-from minidepth_lab.measure import sampling, score
+from minidepth_lab.measure import sampling
 from minidepth_lab.models import variants
 from minidepth_lab.rows import files as text
-from minidepth_lab.rows import forms, hub, reading, sources, to_data, tokenizing
-from minidepth_lab.studies import llmini
+from minidepth_lab.rows import forms, hub, to_data, tokenizing
 
 ASKED, SAID = "What is 1 plus 2 ?", "<think>\n1 + 2 = 3\n</think>\n\n 3"
 TURNS = [("user", ASKED), ("assistant", SAID)]
 
 
-def chat(question, answer, **more):
-    messages = [dict(role="user", content=question), dict(role="assistant", content=answer)]
-    return dict(messages=messages, **more)
+def chat(question, answer, **of_answer):
+    return dict(messages=[dict(role="user", content=question),
+                          dict(role="assistant", content=answer, **of_answer)])  # fmt: skip
 
 
 def sums(n=60, long=0):
@@ -58,45 +56,53 @@ def told(data, words):
 # --- the forms of a row
 
 PARTS = [dict(type="text", text=ASKED[:5]), dict(type="text", text=ASKED[5:])]
+USER, ASSISTANT = chat(ASKED, SAID)["messages"]
 CALL = dict(role="assistant", content=None, tool_calls=[dict(id="c")])
 PAIR = dict(question=ASKED, answer=SAID)
-FORMS = {
-    "parts": chat(PARTS, [SAID]),
-    "sharegpt": dict(conversations=[dict([("from", "human"), ("value", ASKED)]),
-                                    dict([("from", "gpt"), ("value", SAID)])]),
-    "both": dict(messages=[dict(role="user", content=ASKED, value=None),
-                           dict(role="assistant", content=SAID, value=None)]),
-    "roles": dict(messages=[dict(role="Human", content=ASKED), dict(role="model", content=SAID)]),
-    "tools": dict(messages=[dict(role="user", content=ASKED), CALL,
-                            dict(role="assistant", content=SAID)]),
-    "thoughts": dict(messages=[dict(role="user", content=ASKED),
-                               dict(role="Assistant", content=" 3",
-                                    reasoning_content="1 + 2 = 3")]),
-    "thoughts of another name": dict(messages=[dict(role="user", content=ASKED),
-                                               dict(role="assistant", content=" 3",
-                                                    reasoning="1 + 2 = 3")]),
-    "thoughts that are told": dict(messages=[dict(role="user", content=ASKED, reasoning="none"),
-                                             dict(role="assistant", content=SAID,
-                                                  reasoning="1 + 2 = 3")]),
-    "thoughts that are no text": dict(messages=[dict(role="user", content=ASKED),
-                                                dict(role="assistant", content=SAID,
-                                                     reasoning=["1 + 2 = 3"])]),
-    "choices": dict(question=ASKED, answer=SAID, choices=["3", "4"]),
-    "question": PAIR,
-    "empty messages": dict(messages=[]) | PAIR,
-    "prompt": dict(prompt=ASKED, completion=SAID),
-    "response": dict(prompt=ASKED, response=SAID, chosen=None),
-    "turns": dict(prompt=[dict(role="user", content=ASKED)],
-                  completion=[dict(role="assistant", content=SAID)]),
-    "alpaca": dict(instruction=ASKED, input="", output=SAID),
+THOUGHTS, UNREAD = "is read as <think>…</think>", "columns that are not read: "
+FORMS = {  # name: (row, what is told of it)
+    "parts": (chat(PARTS, [SAID]), ""),
+    "a list": ([USER, ASSISTANT], ""),  # as nanochat has them
+    "conversation": (dict(conversation=[USER, ASSISTANT]), ""),
+    "sharegpt": (dict(conversations=[dict([("from", "human"), ("value", ASKED)]),
+                                     dict([("from", "gpt"), ("value", SAID)])]), "role human"),
+    "both": (dict(messages=[USER | dict(value=None), ASSISTANT | dict(value=None)]), ""),
+    "roles": (dict(messages=[dict(role="Human", content=ASKED), dict(role="model", content=SAID)]),
+              "role Human is read as user"),
+    "tools": (dict(messages=[USER, CALL, ASSISTANT]), "turns that only call a tool are left out"),
+    "a title": (chat(ASKED, SAID) | dict(title="A sum"), f"{UNREAD}title"),
+    "a weight": (chat(ASKED, SAID, weight=0.5), "the weight 0.5 of a turn is not heeded"),
+    "thoughts": (chat(ASKED, " 3", reasoning_content="1 + 2 = 3"), f"reasoning_content {THOUGHTS}"),
+    "thoughts of another name": (chat(ASKED, " 3", reasoning="1 + 2 = 3"), f"reasoning {THOUGHTS}"),
+    "thoughts that are told": (dict(messages=[USER | dict(reasoning="none"),
+                                              ASSISTANT | dict(reasoning="1 + 2 = 3")]), ""),
+    "thoughts that are no text": (chat(ASKED, SAID, reasoning=["1 + 2 = 3"]), ""),
+    "thoughts beside a pair": (dict(question=ASKED, reasoning="1 + 2 = 3", answer=" 3"), THOUGHTS),
+    "a rationale": (dict(prompt=ASKED, rationale="1 + 2 = 3", completion=" 3"), THOUGHTS),
+    "question": (PAIR, ""),
+    "choices": (PAIR | dict(choices=["3", "4"]), ""),
+    "empty messages": (dict(messages=[]) | PAIR, ""),
+    "problem": (dict(problem=ASKED, solution=SAID, answer="V"), f"{UNREAD}answer"),
+    "solution": (dict(question=ASKED, solution=SAID), ""),
+    "query": (dict(query=ASKED, response=SAID), ""),
+    "input": (dict(input=ASKED, output=SAID, id="a", n=3), f"{UNREAD}id"),
+    "prompt": (dict(prompt=ASKED, completion=SAID), ""),
+    "response": (dict(prompt=ASKED, response=SAID, chosen=None), ""),
+    "turns": (dict(prompt=[USER], completion=[ASSISTANT]), ""),
+    "turns and a text": (dict(prompt=[USER], completion=SAID), ""),
+    "alpaca": (dict(instruction=ASKED, input="", output=SAID), ""),
 }  # fmt: skip
+COLUMNS = dict.fromkeys(key for row, _ in FORMS.values() if isinstance(row, dict) for key in row)
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_form_is_read_as_the_plain_one(form):
-    assert forms.turns_of(FORMS[form]) == TURNS
-    columns = {key: None for row in FORMS.values() for key in row}
-    assert forms.turns_of(columns | FORMS[form]) == TURNS  # as columnar files mix them
+def test_a_form_is_read_as_the_plain_one_or_it_is_told(form):
+    row, remark = FORMS[form]
+    # as columnar files mix them, too
+    for each in (row, COLUMNS | row) if isinstance(row, dict) else (row,):
+        remarks = []
+        assert forms.turns_of(each, remarks.append) == TURNS
+        assert remark in "".join(remarks) and bool(remarks) == bool(remark)
 
 
 def test_what_stands_beside_a_question_is_asked_with_it():
@@ -105,63 +111,170 @@ def test_what_stands_beside_a_question_is_asked_with_it():
         ("system", "Be kind"), ("user", "Add\n\n1 and 2"), ("assistant", "3")
     ]  # fmt: skip
     assert forms.turns_of(PAIR | dict(system="a column of one's own")) == TURNS
+    sharegpt, _ = FORMS["sharegpt"]
     for system, turns in (("Be kind", [("system", "Be kind")]), (" ", []), (3, [])):
-        assert forms.turns_of(FORMS["sharegpt"] | dict(system=system)) == [*turns, *TURNS]
-    both = chat(ASKED, SAID, **row)  # what stands in the messages is all
+        assert forms.turns_of(sharegpt | dict(system=system)) == [*turns, *TURNS]
+    both = row | chat(ASKED, SAID)  # what stands in the messages is all
     assert forms.turns_of(both) == TURNS
 
 
-def test_turns_that_only_look_odd_are_read():
+def test_rows_that_only_look_odd_are_read():
     assert forms.turns_of(dict(question="q", answer="B")) == [("user", "q"), ("assistant", "B")]
     silent = dict(role="system", content="")
-    assert forms.turns_of(dict(messages=[silent, *chat("q", "a")["messages"]]))[0] == ("system", "")
-    for asked, said in (("q", [dict(role="assistant")]), ([dict(text="x"), dict(x="x")], "a")):
-        with pytest.raises(ValueError, match="has a part that is no text"):
-            forms.turns_of(dict(prompt=asked, completion=said))
+    assert forms.turns_of(dict(messages=[silent, USER, ASSISTANT])) == [("system", ""), *TURNS]
+    assert forms.read_row(dict(text="a", input="b", query=None)) == dict(text="a")
 
 
-def test_what_is_read_otherwise_is_told_once(jsonl):
-    rows = [FORMS["roles"], FORMS["tools"], FORMS["thoughts"], *sums(9)]
-    data = loaded(jsonl(rows), val_fraction=0.3)
-    words = ("role Human is read as user (1)", "role model is read as assistant (1)",
-             "turns that only call a tool are left out (1)", "role Assistant is read as assistant",
-             "reasoning_content is read as <think>…</think> (1)")  # fmt: skip
-    assert all(told(data, word) for word in words) and data.facts["unusable_rows"] == 0
+def test_an_answer_in_a_box_is_put_where_answers_stand():
+    remarks = []
+    row = forms.read_row(dict(question="q", answer=r"It is \boxed{5}."), remarks.append)
+    assert row["messages"][1]["content"] == "It is \\boxed{5}.\n\n#### 5" and "boxed" in remarks[0]
 
 
-def test_rows_left_out_have_a_reason_and_a_place(jsonl):
-    rows = [*sums(20), chat("q", [dict(type="image")]), chat("q", 3), chat("q", 4), chat("q", " ")]
+@pytest.mark.parametrize("mark", [dict(train=False), dict(weight=0), dict(weight=0.0)])
+def test_turns_that_are_marked_so_are_not_learned(mark):
+    row = forms.read_row(dict(messages=[USER, ASSISTANT, USER, ASSISTANT | mark]))
+    assert [text for text, said in tokenizing.segments(row) if said and text] == [SAID]
+
+
+NO_TEXT = "has a part that is no text"
+NO_ROWS = [
+    (dict(prompt=ASKED, chosen="5", rejected="6"), "a pair of answers, chosen and rejected"),
+    (dict(chosen=[USER], rejected=[USER]), "a pair of answers, chosen and rejected"),
+    (dict(prompt=ASKED, completion=[dict(role="assistant")]), f"completion {NO_TEXT}"),
+    (dict(prompt=[dict(text="x"), dict(x="x")], completion="a"), f"prompt {NO_TEXT}"),
+    (dict(messages=[dict(role="user", content=" ")]), "its turns are empty"),
+    (PAIR | dict(answer="B", choices=["3", "4"]), "--loader llmini trains on it, --score asks it"),
+]
+for turn, words in [
+    ("a word", "a message is a text, no object"),
+    (dict(role="user <|x|>", content="a word"), "a role is 'user <|x|>'"),
+    (dict(role="user", content=["a word", 3]), f"content {NO_TEXT}: text"),
+    (dict(role="user", content=[]), "content is a list, no text"),
+    (dict(role="user", content=[dict(type="image_url")]), f"{NO_TEXT}: image_url"),
+    (dict(role="user", content=[dict(type="sound", text="a word")]), f"{NO_TEXT}: sound"),
+    (dict(role="assistant", content=" "), "an assistant's turn is empty"),
+    (dict(role="assistant", content=None), "content is null, no text"),
+    (dict(role="assistant", content=""), "an assistant's turn is empty"),
+]:
+    NO_ROWS.append((dict(messages=[USER, ASSISTANT, turn]), words))
+
+
+@pytest.mark.parametrize("row, words", NO_ROWS)
+def test_a_row_that_is_none_says_why(row, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        forms.read_row(row)
+
+
+def test_what_is_left_out_or_read_otherwise_is_told_with_a_count_and_a_place(jsonl):
+    read = [*sums(20), *[FORMS[form][0] for form in ("roles", "roles", "tools")]]
+    rows = [*read, chat("q", [dict(type="image")]), chat("q", 3), chat("q", 4), chat("q", " ")]
     data = loaded(jsonl(rows))
-    note = told(data, f"4 of 24 rows of {jsonl(rows)} left out: row 21: content has a part that is")
-    assert "content is a number, no text (2)" in note
+    assert told(data, "role Human is read as user (2)") and told(data, "only call a tool are left")
+    note = told(data, f"4 of 27 rows of {jsonl(rows)} left out: row 24: content has a part that is")
+    assert "content is a number, no text (2)" in note and data.facts["unusable_rows"] == 4
     more = loaded(jsonl([*rows, chat("q", True), chat("q", dict())]))  # of five reasons four
-    assert told(more, "left out").endswith("), …")
-    assert data.facts["train_rows"] + data.facts["val_rows"] == 20
+    assert told(more, "of 29 rows").endswith("), …")
+    assert data.facts["train_rows"] + data.facts["val_rows"] == len(read)
 
 
-# --- copies, and what is validated on
+# --- what is asked, and what guessing finds
+
+
+def test_a_row_whose_end_is_no_answer_is_learned_but_not_asked(jsonl):
+    data = loaded(jsonl([chat(f"say {i}", "3") for i in range(9)]))
+    assert data.problems == [] and data.facts["unusable_rows"] == 0
+    assert told(data, "no held-out row can be asked")
+
+
+LABEL = dict(family="mine", steps=1, guess=0.5)
+
+
+@pytest.mark.parametrize("changes, known", [
+    (dict(guess=1.0), True), (dict(steps=99, guess=0.01), True), (dict(steps=100), False),
+    (dict(steps=0), False), (dict(guess=0.0), False), (dict(guess=1.5), False),
+    (dict(family=" "), False),
+])  # fmt: skip
+def test_a_row_says_what_guessing_finds_if_it_is_a_share(changes, known):
+    label = LABEL | changes
+    problem = to_data.problem_of(forms.read_row(dict(question="q", answer="#### 3") | label))
+    assert {name: problem[name] for name in label if name in problem} == (label if known else {})
+
+
+def test_what_guessing_finds_is_said_of_problems_all_of_which_say_it(jsonl):
+    rows = [dict(question=f"say {i}", answer=f"#### {i % 7}") for i in range(20)]
+    data = loaded(jsonl([row | LABEL for row in rows]))
+    assert data.facts["guess"] == 0.5
+    mixed = [row | (LABEL if i % 2 else {}) for i, row in enumerate(rows)]
+    data = loaded(jsonl(mixed), val_fraction=0.5)
+    assert 0 < sum("guess" in problem for problem in data.problems) < len(data.problems)
+    assert "guess" not in data.facts
+
+
+@pytest.mark.parametrize("n_kinds", [0, 1, 2])
+def test_accuracy_is_told_by_kind_where_there_are_several_kinds(n_kinds, model, jsonl, monkeypatch):
+    rows = sums(60)
+    for i, row in enumerate(rows if n_kinds else []):
+        row |= LABEL | dict(family=("mine", "yours")[i % n_kinds])
+    data = loaded(jsonl(rows), val_fraction=0.3)
+    right = ["#### 1"] + ["#### no"] * 8
+    monkeypatch.setattr(md, "answer_texts", lambda model, tokenizer, problems, *_: right)
+    t = configs.make("laptop", eval_problems=9)[1]
+    log = md.evaluate(model(vocab_size=data.n_words, block_size=64), data, t, last=True)
+    assert log.get("guess") == (0.5 if n_kinds else None)
+    by_family, by_problem = (log.get(f"accuracy_by_{name}") for name in ("family", "problem"))
+    if n_kinds < 2:
+        assert "accuracy" in log and by_family is by_problem is None
+    else:
+        assert by_family.keys() == {"mine", "yours"} and by_problem.keys() == {"mine 1", "yours 1"}
+
+
+# --- which rows are taken, which are copies, and what is validated on
+
+
+def test_the_rows_taken_and_held_out_are_a_sample_that_no_seed_changes(jsonl):
+    """The first rows of a file that is sorted are of one kind. Rows that are blank or cannot be
+    read do not count."""
+    rows = [dict(text=f"number {i:03} of the rows") for i in range(200)]
+    rows[::3] = [dict(text=" ")] * 67
+    taken, held_out = [], []
+    for seed in (0, 1):
+        how = dict(max_rows=50, val_fraction=0.2, loss_on="all", seed=seed)
+        data = loaded(jsonl(rows), **how)
+        said = "".join(texts(data) + texts(data, "val"))
+        taken.append(sorted(int(number) for number in re.findall(r"number (\d{3})", said)))
+        held_out.append(data.val[0].tolist())
+    assert taken[0] == taken[1] and held_out[0] == held_out[1]
+    assert len(taken[0]) == 50 and not any(i % 3 == 0 for i in taken[0])
+    assert min(taken[0]) < 30 and max(taken[0]) > 170
+    assert told(data, "50 rows of 200 of ")
+
+
+def test_a_sample_keeps_the_order_of_its_source():
+    """Though some rows cannot be read, and more are looked for."""
+    rows = [dict(text=f"{i:03}") if i % 3 else dict(text="") for i in range(90)]
+    taken = [row["text"] for row in forms.usable_rows("x", rows, {}, 40)]
+    assert len(taken) == 40 and taken == sorted(taken)
 
 
 def test_copies_go_to_the_same_side_and_the_others_as_ever(jsonl):
-    rows = sums(60)
-    plain = forms.split_rows("x", rows, configs.TrainConfig(val_fraction=0.2))
-    assert [len(part) for part in plain] == [48, 12]
     # the same question, answered and spaced in another way, is the same row
     again = [chat("What  is 3 plus 4 ?\n", f"I do not know, {i}") for i in range(20)]
     facts = {}
-    parts = forms.split_rows("x", rows + again, configs.TrainConfig(val_fraction=0.4), facts)
+    parts = forms.split_rows("x", sums(60) + again, configs.TrainConfig(val_fraction=0.4), facts)
     asked = [{" ".join(forms.turns_of(row)[0][1].split()) for row in part} for part in parts]
     assert not asked[0] & asked[1] and sum(map(len, parts)) == 80
     assert any(note.startswith("20 rows of x repeat another's question") for note in facts["notes"])
-    six = [row for row in rows[:6] for _ in range(10)]
-    train_rows, held_out = forms.split_rows("x", six, configs.TrainConfig())
-    assert len(train_rows) == 50 and len(held_out) == 10
 
 
 def test_copies_are_held_out_where_all_of_them_fit():
-    keys = np.array([5, 5, 9, 5, 7], np.uint64)
-    for n, places in ((1, [2]), (2, [2, 4]), (3, [0, 1, 3]), (4, [0, 1, 2, 3])):
-        assert forms.held_out_places(keys, n).nonzero()[0].tolist() == places
+    few, none_fits = [5, 5, 9, 5, 7], [5, 5, 5, 9, 9]
+    for keys, n, places in (
+        (few, 1, [2]), (few, 2, [2, 4]), (few, 3, [0, 1, 3]), (few, 4, [0, 1, 2, 3]),
+        (none_fits, 1, [3, 4]),  # the smallest kind
+    ):  # fmt: skip
+        found = forms.held_out_places(np.array(keys, np.uint64), n)
+        assert found.nonzero()[0].tolist() == places
     keys = np.arange(1000, dtype=np.uint64)[::-1]  # without copies the first of the order
     assert forms.held_out_places(keys, 50).nonzero()[0].tolist() == list(range(50))
     with pytest.raises(ValueError, match="all 7 rows are the same"):
@@ -186,7 +299,7 @@ def test_a_held_out_row_that_is_trained_on_too_is_told(jsonl):
 def test_a_validation_file_of_ones_own_is_all_that_is_held_out(tmp_path, jsonl):
     (tmp_path / "val.csv").write_text("Question,Answer\nhow much,#### 7\nhow many,#### 8\n")
     for source in ((jsonl(sums()),), (jsonl(sums()), "embedded")):
-        data = loaded(source, 104, val_data=str(tmp_path / "val.csv"))
+        data = loaded(source, 104, val_data=str(tmp_path / "val.csv"), max_rows=99)
         assert [problem["answer"] for problem in data.problems] == ["7", "8"]
         assert data.facts["val_rows"] == 2 and data.val_by_source == {}
 
@@ -201,12 +314,9 @@ def test_a_hubs_own_validation_split_is_held_out(monkeypatch):
     data = loaded("somebody/something")
     assert data.facts["val_rows"] == 10 and data.facts["train_rows"] == 30
     assert told(data, "has a validation split of its own")
-    assert (
-        len(text.read_source("somebody/something", configs.TrainConfig())[1]) == 10
-    )  # without facts
     only = configs.TrainConfig(val_data="my.jsonl")  # by which alone it is validated
-    assert len(text.read_source("somebody/something", only)[0]) == 30
-    assert text.read_source("somebody/something", only)[1] == []
+    rows, held_out = text.read_source("somebody/something", only)
+    assert len(rows) == 30 and held_out == []
     hub.splits_of("somebody/something:main")
     assert set(asked) == {("somebody/something", None), ("somebody/something", "main")}
 
@@ -256,25 +366,27 @@ def test_conversations_longer_than_a_block_are_left_out_or_cut_and_told(jsonl):
         assert "so on" in "".join(texts(data))
 
 
-def test_blocks_without_a_target_are_left_out_and_an_empty_set_is_an_error(jsonl):
+def test_blocks_without_a_target_are_left_out(jsonl):
     path = jsonl([*sums(40), *sums(45, long=30)[40:]])
     data = loaded(path, val_fraction=0.1, long_rows="cut")
     assert told(data, "have nothing to learn in them and are left out")
     for tokens, targets in (data.train, data.val):
         assert (targets != -100).any(1).all() and len(tokens) == len(targets)
-    with pytest.raises(ValueError, match="for train are longer than a block of 64 and left out"):
-        loaded(jsonl(sums(30, long=30)))
-    with pytest.raises(
-        ValueError, match="tokens for train do not fill a block of 64 to learn from"
-    ):
-        loaded(jsonl(sums(30, long=30)), long_rows="cut")
 
 
-def test_one_row_of_many_is_not_blamed_on_the_file(jsonl):
-    with pytest.raises(ValueError, match="one to hold out; --max_rows 1 takes no more of it"):
-        loaded(jsonl(sums(40)), max_rows=1)
-    with pytest.raises(ValueError, match="one to hold out$"):
-        loaded(jsonl(sums(1)))
+@pytest.mark.parametrize("rows, changes, words", [
+    (sums(40), dict(max_rows=1), "one to hold out; --max_rows 1 takes no more of it"),
+    (sums(30, long=30), dict(), "for train are longer than a block of 64 and left out"),
+    (sums(30, long=30), dict(long_rows="cut"), "do not fill a block of 64 to learn from"),
+    ([dict(messages=[USER | dict(content=f"a user speaks {i}")]) for i in range(50)], dict(),
+     "no row for train has a turn of the assistant, but of user"),
+])  # fmt: skip
+def test_rows_that_nothing_can_be_learned_from_say_why(rows, changes, words, jsonl):
+    with pytest.raises(ValueError, match=words):
+        loaded(jsonl(rows), **changes)
+    if "assistant" in words:  # the file alone has one reason for all
+        with pytest.raises(ValueError, match="no row for train"):
+            md.load_data(md.configs(data=jsonl(rows), tokenizer="embedded")[1], 64)
 
 
 def test_a_loss_of_nothing_is_no_number(model, train_on):
@@ -380,161 +492,6 @@ def test_a_tokenizer_of_characters_has_a_word_for_each(tmp_path):
     assert len(few) == 8 and few("\n").input_ids == [6]  # the two commonest characters
 
 
-# --- files
-
-
-def test_files_of_every_name_give_the_same_rows(tmp_path):
-    rows = [dict(question=f"q {i}, or so", answer=f'"#### {i}"') for i in range(30)]
-    lines = "".join(json.dumps(row) + "\n" for row in rows)
-    quoted = [f'"{r["question"]}","""{r["answer"][1:-1]}"""' for r in rows]
-    for name, content in {
-        "A.JSONL": lines, "b.ndjson": lines, "c.jsonl.gz": lines, "d.JSON.GZ": json.dumps(rows),
-        "e.csv": "\n".join(["\ufeff Question ,answer", *quoted]),
-        "f.tsv": "\n".join(["question\tanswer", *(line.replace('","', '"\t"') for line in quoted)]),
-        "g.csv": "\r\n".join(["question;answer", *(line.replace('","', '";"') for line in quoted)]),
-        "h.json": json.dumps(dict(data=rows, version=1)),
-        "i.jsonl": json.dumps(rows), "j.jsonl": json.dumps(rows, indent=1),  # a .json by that name
-    }.items():  # fmt: skip
-        packed = gzip.compress(content.encode()) if name.lower().endswith(".gz") else None
-        (tmp_path / name).write_bytes(packed or content.encode())
-        assert reading.read_file(str(tmp_path / name), []) == rows, name
-        assert not sources.away(configs.make("laptop", data=(str(tmp_path / name),))[1])
-
-
-def test_lines_of_a_table_are_read_whole(tmp_path):
-    """Blank ones are none, and columns without a name may be several."""
-    path = tmp_path / "a.csv"
-    path.write_text('\nText,,\n\n"The cat, which\nis grey",,\n,,\nThe dog,,\n\n')
-    rows = reading.read_file(str(path), [])
-    assert [row["text"] for row in rows] == ["The cat, which\nis grey", "The dog"]
-
-
-def test_news_in_its_authors_form_is_read_without_a_line_of_names(tmp_path):
-    folder = tmp_path / "AG-News"
-    folder.mkdir()
-    lines = [f'"{i % 4 + 1}","A title, of a kind {i}","some words"' for i in range(30)]
-    path = folder / "test.csv"
-    path.write_text("\n".join(lines))
-    assert reading.read_file(str(path), []) == [
-        dict(text=f"A title, of a kind {i} some words") for i in range(30)
-    ]
-    facts = loaded(str(path), load=llmini.load_data, loss_on="all").facts
-    assert facts["train_rows"] + facts["val_rows"] == 30
-    path.write_text("\n".join(["class,title,text", *lines]))  # with names it is any table
-    assert reading.read_file(str(path), [])[0]["title"] == "A title, of a kind 0"
-    for place, content in (  # no class of AG News, no three cells, no name that says so
-        (path, "7,a,b\n7,a,b\n"), (path, "1,a\n1,a\n"), (tmp_path / "test.csv", "\n".join(lines))
-    ):  # fmt: skip
-        place.write_text(content)
-        with pytest.raises(ValueError, match="its first line has no name that is known"):
-            loaded(str(place))
-
-
-def test_each_file_of_a_folder_of_texts_is_a_row(tmp_path):
-    for i in range(4):
-        (tmp_path / f"{i}.txt").write_text(f"story {i}\n\nits second paragraph")
-    rows, one_text = text.read_files(text.files_of(str(tmp_path)), [])
-    assert [row["text"] for row in rows][1] == "story 1\n\nits second paragraph\n" and not one_text
-    assert len(text.read_files(text.files_of(str(tmp_path / "[01].*")), [])[0]) == 2
-
-
-def test_files_of_a_folder_that_are_left_out_are_told(tmp_path):
-    """A copy in a hidden folder was read as data; nothing was said of the others."""
-    folder = tmp_path / "rows"
-    for name in ("a.jsonl", "sub/b.csv", ".hidden.jsonl", ".copies/a.jsonl", "sub/.x/deep/a.jsonl",
-                 "c.jsonl.zip", "d.md", "sub/E.MD", "LICENSE"):  # fmt: skip
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(f"text\n{name}\n")
-    (folder / "gone.jsonl").symlink_to(tmp_path / "gone.jsonl")
-    (tmp_path / "away").mkdir()
-    (folder / "linked").symlink_to(tmp_path / "away")
-    (folder / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in sums(20)))
-    assert text.files_of(str(folder)) == [str(folder / "a.jsonl"), str(folder / "sub/b.csv")]
-    kinds = {"hidden (3)", ".md (2)", ".zip (1)", "without an ending (1)", "no regular file (2)"}
-    for source, given in ((folder, dict()), (folder / "a.jsonl", dict(val_data=str(folder)))):
-        found = told(loaded(str(source), loss_on="all", **given), f"9 files of {folder} left out: ")
-        assert set(found.split(": ")[1].split(", ")) == kinds
-    # a pattern fits no hidden ones, and the folder sub, which is not looked into
-    (note,) = text.left_out(str(folder / "*"))
-    for part in ("6 files of ", ".zip (1)", ".md (1)", "without an ending (1)", "regular file (3)"):
-        assert part in note
-    (note,) = text.left_out(str(folder / "**"))  # fits the folders on its way as well
-    assert "no regular file (1)" in note and ".md (2)" in note
-    (folder / "z.jsonl").mkdir()
-    assert text.files_of(str(folder / "*.jsonl")) == [str(folder / "a.jsonl")]
-    assert text.files_of(str(folder / ".copies")) == [str(folder / ".copies" / "a.jsonl")]
-
-
-def test_documents_end_at_their_mark_and_stay_whole(tmp_path):
-    path = tmp_path / "stories.txt"
-    path.write_text("one\n\nits end\n<|endoftext|>\ntwo\n<|endoftext|>\n")
-    assert text.read_files([str(path)], []) == (
-        [{"text": "one\n\nits end\n"}, {"text": "two\n"}],
-        False,
-    )
-
-
-def test_two_files_put_together_with_their_marks_are_read(tmp_path):
-    rows = [json.dumps(row) for row in sums(4)]
-    for between in ("\n\ufeff", "\ufeff"):
-        (tmp_path / "both.jsonl").write_text("\ufeff" + rows[0] + between + rows[1])
-        assert reading.read_file(str(tmp_path / "both.jsonl"), []) == sums(2)
-
-
-def test_what_authors_publish_is_trained_on_and_scored(tmp_path):
-    asked = dict(question="What is iron?", answers=[dict(text="a metal", answer_start=8)])
-    paragraph = dict(context="Iron is a metal.", qas=[asked])
-    squad = dict(data=[dict(title="x", paragraphs=[paragraph])])
-    (tmp_path / "squad.json").write_text(json.dumps(squad))
-    (row,) = reading.read_file(str(tmp_path / "squad.json"), [])
-    assert score.as_training_text(row) == {
-        "text": "Iron is a metal.\nQuestion: What is iron?\nAnswer: a metal"
-    }
-    choices = [dict(label="A", text="stone"), dict(label="B", text="ice")]
-    arc = dict(id="1", question=dict(stem="What melts?", choices=choices), answerKey="B")
-    mmlu = dict(question="What melts?", choices=["stone", "ice"], answer=1, subject="x")
-    expected = ("Question: What melts?\nAnswer:", ["stone", "ice"], 1)
-    for row in (arc, mmlu, mmlu | dict(answer="B")):
-        assert score.choices_of(row) == expected
-        with pytest.raises(ValueError, match="--loader llmini trains on it, --score asks it"):
-            forms.usable_rows("x", [row], {})
-
-
-def test_questions_without_answers_are_told_and_left_out(tmp_path):
-    """As a test set has them; those of SQuAD's second version may have none."""
-    asked = [dict(question=f"What is {i}?", answers=[dict(text=f"it is {i}")]) for i in range(20)]
-    asked += [dict(question="Who?"), dict(question="How?", answers=None, is_impossible=True)]
-    article = dict(title="x", paragraphs=[dict(context="All are numbers.", qas=asked)])
-    path = tmp_path / "squad.json"
-    path.write_text(json.dumps(dict(data=[article])))
-    data = loaded(str(path), load=llmini.load_data, loss_on="all")
-    assert data.facts["train_rows"] + data.facts["val_rows"] == 20
-    assert "row 21: answer is null" in told(data, f"2 of 22 rows of {path} left out")
-
-
-@pytest.mark.parametrize("paragraphs", [
-    ["a", "b"], "a", [], {}, None, [dict(context="a")], [dict(context="a", qas="b")],
-    [dict(context="a", qas=[]), "b"],
-], ids=str)  # fmt: skip
-def test_paragraphs_of_other_rows_are_left_as_they_are(paragraphs, tmp_path):
-    rows = [dict(text=f"a text {i}", paragraphs=paragraphs) for i in range(3)]
-    (tmp_path / "rows.json").write_text(json.dumps(rows))
-    assert reading.read_file(str(tmp_path / "rows.json"), []) == rows
-
-
-def test_a_score_is_held_against_the_commonest_answer(finished, jsonl, capsys, monkeypatch):
-    rows = [dict(passage="p", question=f"is it {i}", answer=i % 4 > 0) for i in range(200)]
-    even = [row | dict(answer=i % 2 > 0) for i, row in enumerate(rows)]
-    right = [[float(not row["answer"]), float(row["answer"])] for row in even]
-    for asked, scores, says in (  # always yes, and always right
-        (rows, [[0.0, 1.0]] * 200, "the commonest answer 0.750: not told"),
-        (even, right, "the commonest answer 0.500: better than"),
-    ):
-        monkeypatch.setattr(score, "choice_scores", lambda *_: scores)
-        assert train.main(["--score", finished, "--data", jsonl(asked)]) == 0
-        assert says in capsys.readouterr().out
-
-
 # --- sampling and exports
 
 
@@ -636,7 +593,7 @@ def test_a_chat_remembers_its_turns(finished, capsys, monkeypatch):
 
 
 def test_an_export_stops_after_its_answer_and_keeps_the_thoughts(kind, tmp_path):
-    from transformers import AutoTokenizer, GPT2LMHeadModel, pipeline
+    from transformers import AutoTokenizer, GPT2LMHeadModel
 
     out = str(tmp_path / "out")
     export.export_hf(kind, out)
@@ -647,26 +604,13 @@ def test_an_export_stops_after_its_answer_and_keeps_the_thoughts(kind, tmp_path)
     assert model.config.pad_token_id == tokenizer.pad_token_id == end_of_text
     assert tokenizer.model_max_length == model.generation_config.max_length == 64
     thought = tokenizer.convert_tokens_to_ids("</think>")
-    script = [thought, end, thought, thought]
-    spoken = iter(script)
-
-    def forward(self, *a, real=model.forward, **k):
-        found = real(*a, **k)
-        found.logits[:] = 0
-        found.logits[:, -1, next(spoken)] = 99
-        return found
-
-    model.forward = forward.__get__(model)
-    said = pipeline("text-generation", model=model, tokenizer=tokenizer)(
-        [dict(role="user", content="What is 4 plus 5 ?")], do_sample=False
-    )[0]["generated_text"][-1]["content"]
-    assert said == "</think>" and list(spoken) == script[2:]
+    assert tokenizer.decode([thought, end], skip_special_tokens=True) == "</think>"
 
 
 # --- data that has moved
 
 
-def test_a_run_goes_on_with_data_that_has_moved_and_no_other(tiny, jsonl, tmp_path, capsys):
+def test_a_run_goes_on_with_data_that_has_moved_and_no_other(tiny, jsonl, tmp_path, capsys, kept):
     path = jsonl(sums(), "here.jsonl")
     settings = dict(data=(path,), tokenizer_size=400, eval_problems=2)
     stopped = running.train(*tiny(**settings), stop=lambda: True)

@@ -3,6 +3,7 @@ told."""
 
 import bz2
 import dataclasses
+import gzip
 import json
 import lzma
 
@@ -12,88 +13,46 @@ import pytest
 
 import minidepth as md
 import train
-from minidepth_lab.base import configs, console
+from minidepth_lab.base import configs
 from minidepth_lab.keep import running
-from minidepth_lab.measure import results, sampling
-from minidepth_lab.rows import answers, files, forms, reading, to_data, tokenizing
+from minidepth_lab.measure import results, sampling, score
+from minidepth_lab.rows import answers, files, reading, sources, to_data, tokenizing
+from minidepth_lab.studies import llmini
 
-ASKED = ("user", "2 + 3 ?")
 ROWS = [dict(question=f"What is {i} plus {i} ?", answer=f"#### {2 * i}") for i in range(40)]
 LINES = "".join(json.dumps(row) + "\n" for row in ROWS)
 
 
-def loaded(path, **changes):
+def loaded(path, load=to_data.load_data, **changes):
     values = dict(data=(str(path),), tokenizer_size=400, max_rows=0) | changes
-    return to_data.load_data(configs.make("laptop", **values)[1], 64)
+    return load(configs.make("laptop", **values)[1], 64)
 
 
-# ---------- rows ----------
-
-MESSAGES = [dict(role="user", content="2 + 3 ?"), dict(role="assistant", content="5")]
-THOUGHT = "<think>\n2, 3\n</think>\n\n5"
-UNREAD = "columns that are not read: "
-
-
-@pytest.mark.parametrize("row, said, remark", [
-    (MESSAGES, "5", ""),  # a line that is a list, as nanochat has them
-    (dict(conversation=MESSAGES), "5", ""),
-    (dict(problem="2 + 3 ?", solution="5", answer="V"), "5", f"{UNREAD}answer"),
-    (dict(question="2 + 3 ?", solution="5"), "5", ""),
-    (dict(query="2 + 3 ?", response="5"), "5", ""),
-    (dict(input="2 + 3 ?", output="5", id="a", n=3), "5", f"{UNREAD}id"),
-    (dict(prompt=MESSAGES[:1], completion="5"), "5", ""),
-    (dict(question="2 + 3 ?", reasoning="2, 3", answer="5"), THOUGHT, "reasoning is read as"),
-    (dict(prompt="2 + 3 ?", rationale="2, 3", completion="5"), THOUGHT, "rationale is read as"),
-    (dict(messages=MESSAGES, title="A sum"), "5", f"{UNREAD}title"),
-    (dict(messages=[MESSAGES[0], MESSAGES[1] | dict(weight=0.5)]), "5", "the weight 0.5 of a turn"),
-    (dict(question="2 + 3 ?", answer=r"It is \boxed{5}."), "It is \\boxed{5}.\n\n#### 5", "boxed"),
-])  # fmt: skip
-def test_a_row_is_read_or_it_is_told(row, said, remark):
-    told = []
-    read = forms.read_row(row, told.append)
-    assert forms.turns_of(read) == [ASKED, ("assistant", said)]
-    assert remark in "".join(told) and len(told) == bool(remark)
+def told(data, words):
+    """The one note that has these words."""
+    (note,) = [note for note in data.facts["notes"] if words in note]
+    return note
 
 
-def test_a_file_of_one_line_that_is_a_list_has_one_chat_or_many_rows(tmp_path):
-    path, rows = tmp_path / "a.jsonl", [dict(question="2 + 3 ?", answer="5")] * 2
-    for line, read in ((MESSAGES, [MESSAGES]), (rows, rows)):
-        path.write_text(json.dumps(line))
-        assert reading.read_jsonl(str(path)) == read
+# ---------- kinds of files ----------
 
 
-@pytest.mark.parametrize("row, words", [
-    (dict(prompt="2 + 3 ?", chosen="5", rejected="6"), "a pair of answers, chosen and rejected"),
-    (dict(chosen=MESSAGES, rejected=MESSAGES), "a pair of answers, chosen and rejected"),
-    ([1, 2], "it is a list, no object"),
-])  # fmt: skip
-def test_a_row_that_is_none_says_what_it_is(row, words):
-    with pytest.raises(ValueError, match=words):
-        forms.read_row(row)
-
-
-def test_a_text_beside_half_a_pair_is_a_text():
-    assert forms.read_row(dict(text="a", input="b", query=None)) == dict(text="a")
-
-
-@pytest.mark.parametrize("mark", [dict(train=False), dict(weight=0), dict(weight=0.0)])
-def test_turns_that_are_marked_so_are_not_learned(mark):
-    row = forms.read_row(dict(messages=[*MESSAGES, MESSAGES[0], MESSAGES[1] | mark]))
-    learned = [text for text, said in tokenizing.segments(row) if said and text]
-    assert learned == ["5"]
-
-
-@pytest.mark.parametrize("right, said, same", [
-    ("1,000", "1000", True), ("1000", "1,000.", True), ("0.5", "1/2", True), ("5", "5.0", True),
-    ("5", r"so \boxed{5}", True), (r"\boxed{x}", "x", True), ("5", "$5$", True), ("-5", "5", False),
-    ("5", "6", False), ("1,00", "100", False), ("1/0", "1/0", True), ("x", "X", False),
-    ("5", None, False), ("5", "5" * 50, False),
-])  # fmt: skip
-def test_answers_that_are_numbers_are_compared_as_numbers(right, said, same):
-    assert (said == answers.Answer(right)) is same and hash(answers.Answer(right)) == hash(right)
-
-
-# ---------- files ----------
+def test_files_of_every_name_give_the_same_rows(tmp_path):
+    rows = [dict(question=f"q {i}, or so", answer=f'"#### {i}"') for i in range(30)]
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    quoted = [f'"{r["question"]}","""{r["answer"][1:-1]}"""' for r in rows]
+    for name, content in {
+        "A.JSONL": lines, "b.ndjson": lines, "c.jsonl.gz": lines, "d.JSON.GZ": json.dumps(rows),
+        "e.csv": "\n".join(["\ufeff Question ,answer", *quoted]),
+        "f.tsv": "\n".join(["question\tanswer", *(line.replace('","', '"\t"') for line in quoted)]),
+        "g.csv": "\r\n".join(["question;answer", *(line.replace('","', '";"') for line in quoted)]),
+        "h.json": json.dumps(dict(data=rows, version=1)),
+        "i.jsonl": json.dumps(rows), "j.jsonl": json.dumps(rows, indent=1),  # a .json by that name
+    }.items():  # fmt: skip
+        packed = gzip.compress(content.encode()) if name.lower().endswith(".gz") else None
+        (tmp_path / name).write_bytes(packed or content.encode())
+        assert reading.read_file(str(tmp_path / name), []) == rows, name
+        assert not sources.away(configs.make("laptop", data=(str(tmp_path / name),))[1])
 
 
 def write_arrow(path, form=pa.ipc.new_stream):
@@ -150,6 +109,114 @@ def test_a_quote_that_nothing_ends_is_told_with_its_line(tmp_path):
         reading.read_file(str(tmp_path / "a.csv"), [])
 
 
+def test_lines_of_a_table_are_read_whole(tmp_path):
+    """Blank ones are none, and columns without a name may be several."""
+    path = tmp_path / "a.csv"
+    path.write_text('\nText,,\n\n"The cat, which\nis grey",,\n,,\nThe dog,,\n\n')
+    rows = reading.read_file(str(path), [])
+    assert [row["text"] for row in rows] == ["The cat, which\nis grey", "The dog"]
+
+
+def test_news_in_its_authors_form_is_read_without_a_line_of_names(tmp_path):
+    folder = tmp_path / "AG-News"
+    folder.mkdir()
+    lines = [f'"{i % 4 + 1}","A title, of a kind {i}","some words"' for i in range(30)]
+    path = folder / "test.csv"
+    path.write_text("\n".join(lines))
+    assert reading.read_file(str(path), []) == [
+        dict(text=f"A title, of a kind {i} some words") for i in range(30)
+    ]
+    facts = loaded(str(path), load=llmini.load_data, loss_on="all").facts
+    assert facts["train_rows"] + facts["val_rows"] == 30
+    path.write_text("\n".join(["class,title,text", *lines]))  # with names it is any table
+    assert reading.read_file(str(path), [])[0]["title"] == "A title, of a kind 0"
+    for place, content in (  # no class of AG News, no three cells, no name that says so
+        (path, "7,a,b\n7,a,b\n"), (path, "1,a\n1,a\n"), (tmp_path / "test.csv", "\n".join(lines))
+    ):  # fmt: skip
+        place.write_text(content)
+        with pytest.raises(ValueError, match="its first line has no name that is known"):
+            loaded(str(place))
+
+
+def test_each_file_of_a_folder_of_texts_is_a_row(tmp_path):
+    for i in range(4):
+        (tmp_path / f"{i}.txt").write_text(f"story {i}\n\nits second paragraph")
+    rows, one_text = files.read_files(files.files_of(str(tmp_path)), [])
+    assert [row["text"] for row in rows][1] == "story 1\n\nits second paragraph\n" and not one_text
+    assert len(files.read_files(files.files_of(str(tmp_path / "[01].*")), [])[0]) == 2
+
+
+def test_files_of_a_folder_that_are_left_out_are_told(tmp_path):
+    """A copy in a hidden folder was read as data; nothing was said of the others."""
+    folder = tmp_path / "rows"
+    for name in ("a.jsonl", "sub/b.csv", ".hidden.jsonl", ".copies/a.jsonl", "sub/.x/deep/a.jsonl",
+                 "c.jsonl.zip", "d.md", "sub/E.MD", "LICENSE"):  # fmt: skip
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"text\n{name}\n")
+    (folder / "gone.jsonl").symlink_to(tmp_path / "gone.jsonl")
+    (tmp_path / "away").mkdir()
+    (folder / "linked").symlink_to(tmp_path / "away")
+    (folder / "a.jsonl").write_text(LINES)
+    assert files.files_of(str(folder)) == [str(folder / "a.jsonl"), str(folder / "sub/b.csv")]
+    kinds = {"hidden (3)", ".md (2)", ".zip (1)", "without an ending (1)", "no regular file (2)"}
+    for source, given in ((folder, dict()), (folder / "a.jsonl", dict(val_data=str(folder)))):
+        found = told(loaded(str(source), loss_on="all", **given), f"9 files of {folder} left out: ")
+        assert set(found.split(": ")[1].split(", ")) == kinds
+    # a pattern fits no hidden ones, and the folder sub, which is not looked into
+    (note,) = files.left_out(str(folder / "*"))
+    for part in ("6 files of ", ".zip (1)", ".md (1)", "without an ending (1)", "regular file (3)"):
+        assert part in note
+    (note,) = files.left_out(str(folder / "**"))  # fits the folders on its way as well
+    assert "no regular file (1)" in note and ".md (2)" in note
+    (folder / "z.jsonl").mkdir()
+    assert files.files_of(str(folder / "*.jsonl")) == [str(folder / "a.jsonl")]
+    assert files.files_of(str(folder / ".copies")) == [str(folder / ".copies" / "a.jsonl")]
+
+
+@pytest.mark.parametrize("content, parts, one_text", [
+    ("one\ntwo\n\n \nthree", ["one\ntwo\n", "three\n"], True),
+    ("one\ntwo\nthree", ["one\n", "two\n", "three\n"], True),
+    ("one\n\nits end\n<|endoftext|>\ntwo\n<|endoftext|>\n", ["one\n\nits end\n", "two\n"], False),
+])  # fmt: skip
+def test_a_text_is_its_paragraphs_or_else_its_lines_or_its_documents(
+    content, parts, one_text, tmp_path
+):
+    (tmp_path / "a.txt").write_text(content)
+    rows = [dict(text=part) for part in parts]
+    assert files.read_files([str(tmp_path / "a.txt")], []) == (rows, one_text)
+
+
+def test_two_files_put_together_with_their_marks_are_read(tmp_path):
+    lines = LINES.split("\n")
+    for between in ("\n\ufeff", "\ufeff"):
+        (tmp_path / "both.jsonl").write_text("\ufeff" + lines[0] + between + lines[1])
+        assert reading.read_file(str(tmp_path / "both.jsonl"), []) == ROWS[:2]
+
+
+def test_questions_of_squad_are_texts_and_those_without_an_answer_are_told(tmp_path):
+    """As a test set has them; those of SQuAD's second version may have none."""
+    asked = [dict(question=f"What is {i}?", answers=[dict(text=f"it is {i}")]) for i in range(20)]
+    asked += [dict(question="Who?"), dict(question="How?", answers=None, is_impossible=True)]
+    article = dict(title="x", paragraphs=[dict(context="All are numbers.", qas=asked)])
+    path = tmp_path / "squad.json"
+    path.write_text(json.dumps(dict(data=[article])))
+    first, *_ = reading.read_file(str(path), [])
+    assert score.as_training_text(first) == {
+        "text": "All are numbers.\nQuestion: What is 0?\nAnswer: it is 0"
+    }
+    data = loaded(str(path), load=llmini.load_data, loss_on="all")
+    assert data.facts["train_rows"] + data.facts["val_rows"] == 20
+    assert "row 21: answer is null" in told(data, f"2 of 22 rows of {path} left out")
+
+
+def test_paragraphs_of_other_rows_are_left_as_they_are(tmp_path):
+    odd = [["a", "b"], "a", [], {}, None, [dict(context="a")], [dict(context="a", qas="b")]]
+    odd.append([dict(context="a", qas=[]), "b"])
+    rows = [dict(text=f"a text {i}", paragraphs=each) for i, each in enumerate(odd)]
+    (tmp_path / "rows.json").write_text(json.dumps(rows))
+    assert reading.read_file(str(tmp_path / "rows.json"), []) == rows
+
+
 # ---------- splits ----------
 
 
@@ -204,38 +271,33 @@ def test_a_pattern_follows_no_link_in_a_ring(tmp_path):
 # ---------- what is measured ----------
 
 
-def test_accuracy_is_told_by_source_where_there_are_several(tiny, tmp_path):
-    for name, answer in (("a", "1"), ("b", "2")):
-        rows = [dict(question=f"{name} {i}", answer=f"#### {answer}") for i in range(30)]
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    paths = tuple(str(tmp_path / f"{name}.jsonl") for name in "ab")
-    data, told = loaded(paths[0], data=paths), [*map(console.without_home, paths)]
-    assert data.problem_sources == [told[i % 2] for i in range(4)]
-    record = dict(answers=[1, 0, 1, 1], val_loss=1.0)
-    data.complete(record)
-    assert record["accuracy_by_source"] == dict(zip(told, (1.0, 0.5)))
-    log = running.train(*tiny(data=paths, steps=2, warmup_steps=0, max_rows=0)).log
-    assert log[-1]["accuracy_by_source"].keys() == set(told)
+@pytest.mark.parametrize("right, said, same", [
+    ("1,000", "1000", True), ("1000", "1,000.", True), ("0.5", "1/2", True), ("5", "5.0", True),
+    ("5", r"so \boxed{5}", True), (r"\boxed{x}", "x", True), ("5", "$5$", True), ("-5", "5", False),
+    ("5", "6", False), ("1,00", "100", False), ("1/0", "1/0", True), ("x", "X", False),
+    ("5", None, False), ("5", "5" * 50, False),
+])  # fmt: skip
+def test_answers_that_are_numbers_are_compared_as_numbers(right, said, same):
+    assert (said == answers.Answer(right)) is same and hash(answers.Answer(right)) == hash(right)
 
 
 @pytest.mark.parametrize("shares, said", [
-    ([0.0, 1.0, 1.0], "0.667 (0.000 to 1.000)"), ([0.5, 0.6, 0.7], "0.600 (0.352 to 0.848)"),
+    ([0.0, 1.0, 1.0], "0.667 (0.000 to 1.000)"), ([0.5, 0.6, 0.7], "0.600 ± 0.248"),
     ([1.0], "1.000"),
 ])  # fmt: skip
 def test_an_interval_of_shares_stays_within_them(shares, said):
-    text = results.with_interval("accuracy", *results.interval(shares))
-    assert text == said.replace(" (0.352 to 0.848)", " ± 0.248")
+    assert results.with_interval("accuracy", *results.interval(shares)) == said
     assert results.with_interval("val_loss", 1.0, 2.0) == "1 ± 2"
 
 
-def test_a_run_whose_minutes_are_over_is_done_and_may_go_on(tiny):
-    m, t = tiny(minutes=1e-6, eval_every=99)
-    first = running.train(m, t)
+def test_a_run_whose_minutes_are_over_is_done_and_may_go_on(tiny, data):
+    m, t = tiny(minutes=1e-6, eval_every=99, eval_problems=0, watch_problems=0)
+    first = running.train(m, t, data)
     assert first.finished and results.result(first.dir)["train_loss_eval"]  # a grid's table has it
-    last = running.train(m, t, resume=True).log[-1]  # its minutes count anew
+    last = running.train(m, t, data, resume=True).log[-1]  # its minutes count anew
     assert last["step"] == 2 and last["val_loss"] != first.log[-1]["val_loss"]
     assert last["lr"] == md.lr_at(1, t) and last["ended_early"]
-    end = running.train(m, dataclasses.replace(t, minutes=0.0), resume=True).log
+    end = running.train(m, dataclasses.replace(t, minutes=0.0), data, resume=True).log
     assert end[-1]["step"] == t.steps and not any("ended_early" in record for record in end)
 
 
@@ -252,13 +314,12 @@ def test_a_sample_takes_another_number_of_loops(finished, capsys, monkeypatch):
 def test_characters_that_a_tokenizer_does_not_know_are_told(tmp_path, tiny, capsys):
     (tmp_path / "a.jsonl").write_text(LINES)
     (tmp_path / "b.jsonl").write_text(LINES.replace("What is 3 ", "What ß "))
-    known = loaded(tmp_path / "a.jsonl", tokenizer="characters").tokenizer
+    m, t = tiny(data=(str(tmp_path / "a.jsonl"),), tokenizer="characters", eval_problems=0)
+    run = running.train(m, dataclasses.replace(t, steps=1, warmup_steps=0))
+    known = run.tokenizer
     assert tokenizing.unknown_in(known, "What ß") == "ß" and not tokenizing.unknown_in(known, "at")
-    t = configs.make("laptop", data=(str(tmp_path / "b.jsonl"),), max_rows=0)[1]
-    (note,) = [n for n in to_data.load_data(t, 64, known).facts["notes"] if "not know" in n]
-    assert note.startswith("1 row of ") and note.endswith(
-        "have what the tokenizer does not know, as 'ß'"
-    )
-    run = running.train(*tiny(data=(str(tmp_path / "a.jsonl"),), tokenizer="characters"))
+    other = dataclasses.replace(t, data=(str(tmp_path / "b.jsonl"),))
+    note = told(to_data.load_data(other, 64, known), "not know")
+    assert note.startswith("1 row of ") and note.endswith("as 'ß'")
     assert train.main(["--sample", run.dir, "--prompt", "What ß"]) == 0
     assert "the tokenizer does not know 'ß' in the prompt" in capsys.readouterr().err
