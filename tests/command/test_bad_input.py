@@ -281,7 +281,8 @@ def test_links_of_ones_own_that_are_none_get_one_line(tmp_path, capsys, monkeypa
 def test_the_names_of_a_studys_rows_do_not_move_the_terminal(tmp_path, capsys):
     path = tmp_path / "mine.py"
     path.write_text("def rows(preset, settings): return {'\\x1b[31mred\\n': settings}")
-    code, out, _ = call(["--study", str(path), "--dry_run", "--preset", "laptop"], capsys)
+    line = ["--study", str(path), "--dry_run", "--preset", "tasks", "--data", "icqa"]
+    code, out, _ = call(line, capsys)
     assert code == 0 and "\\x1b[31mred" in out and "\x1b" not in out
 
 
@@ -310,7 +311,7 @@ def test_a_new_run_replaces_no_files(tmp_path, capsys, monkeypatch):
         checkpoints.check_new(str(died))
 
 
-def test_a_run_in_the_current_folder_is_resumed(finished, capsys, monkeypatch):
+def test_a_run_in_the_current_folder_is_resumed(finished, kept, capsys, monkeypatch):
     parent, name = os.path.split(finished)
     monkeypatch.chdir(parent)
     refused(["--resume", os.path.join(".", name)], f"{name} is finished", capsys)

@@ -22,9 +22,9 @@ def test_evaluations_are_those_that_train_makes():
 
 def test_a_run_does_as_many_evaluations_and_answers_as_were_counted(tiny, data, monkeypatch):
     """Against a run in which every call is counted."""
-    m, t = tiny(steps=7, warmup_steps=1, eval_every=3, eval_problems=5, watch_problems=2)
+    m, t = tiny(steps=5, warmup_steps=1, eval_every=2, eval_problems=3, watch_problems=1)
     found = forecast.of_run(*running.complete_configs(m, t, data), data)
-    assert found.evaluations == 4 and found.answered == 5 + 3 * 2
+    assert found.evaluations == 4 and found.answered == 3 + 3 * 1
     blocks = running.evaluations_of(t, data)[1]
     seen = dict(evaluations=0, blocks=0, answered=0)
     mean_loss, answers = md.mean_loss, md.answer_texts

@@ -220,7 +220,7 @@ def test_heads_that_look_at_all_tokens_alike_have_the_known_weights():
 def test_the_heads_named_are_those_that_give_half_or_more():
     """One pair: its answer has two keys in sight, and an untrained head gives the question about
     half, one more and one less."""
-    copy = steps_of("icqa", sizes="pairs=1", n_heads=8, init_std=0.4)["copy"]
+    copy = steps_of("icqa", sizes=("pairs=1",), n_heads=8, init_std=0.4)["copy"]
     flat = {(i, j): w for i, layer in enumerate(copy["weight"]) for j, w in enumerate(layer)}
     near = [w for w in flat.values() if 0.3 < w < 0.7]
     assert min(near) < 0.5 < max(near) and len(flat) == 16
