@@ -56,8 +56,7 @@ LOOK = """import sys
 import minidepth
 from minidepth_lab import command
 from minidepth_lab.measure import judge, results
-tiny = "--n_layers 1 --d_model 16 --steps 2 --warmup_steps 1 --max_rows 60 --batch_size 2"
-tiny += " --grad_accum 1 --eval_blocks 2 --eval_problems 2 --watch_problems 0 --seed 0 1"
+tiny = "--data icqa --n_layers 1 --d_model 16 --steps 2 --warmup_steps 1 --seed 0 1"
 assert command.main(tiny.split()) == 0
 print(minidepth.__file__, len(results.runs("depth")), len(results.experiments()))
 sys.exit(command.main(["--no_such_flag"]))
@@ -82,7 +81,7 @@ def test_the_command_of_an_installation_trains_a_grid(wheel, tmp_path):
     for path in printed:
         assert "Done. Final train loss" in path.read_text(encoding="utf-8")
         config = json.loads((path.parent / "config.json").read_text(encoding="utf-8"))
-        assert config["command"].startswith("minidepth --preset laptop --n_layers 1 --d_model 16 ")
+        assert config["command"].startswith("minidepth --preset tasks --n_layers 1 --d_model 16 ")
         assert (path.parent / "curve.png").exists()
 
 

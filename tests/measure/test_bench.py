@@ -203,20 +203,20 @@ def test_compile_is_refused_with_dataparallel(monkeypatch):
         compiling.check_compile(t)
 
 
-def test_a_compiled_run_has_the_same_losses_and_names(tiny, monkeypatch, capsys):
+def test_a_compiled_run_has_the_same_losses_and_names(tiny, data, monkeypatch, capsys):
     """The layers are traced and differentiated as for the C++ compiler, which takes minutes; with
     dropout, of which each step has its own. Evaluated, saved, stopped and resumed; the plain run is
     stopped nowhere. To trace them takes seconds, so they are it in the second half alone."""
     traced = functools.partial(torch.compile, backend="aot_eager")
     monkeypatch.setattr(compiling, "check_compile", lambda t: None)
     short = dict(n_layers=1, steps=4, warmup_steps=1, eval_every=2, dropout=0.4)
-    short |= dict(eval_problems=0, max_rows=100, eval_blocks=2)
-    plain = running.train(*tiny(name="plain", **short))
+    short |= dict(eval_problems=0, watch_problems=0, eval_blocks=2)
+    plain = running.train(*tiny(name="plain", **short), data)
     stops, settings = iter([False, True]), tiny(name="compiled", compile=True, **short)
     monkeypatch.setattr(torch, "compile", lambda layer: layer)
-    running.train(*settings, stop=lambda: next(stops))
+    running.train(*settings, data, stop=lambda: next(stops))
     monkeypatch.setattr(torch, "compile", traced)
-    compiled = running.train(*settings, resume=True)
+    compiled = running.train(*settings, data, resume=True)
     assert capsys.readouterr().out.count("Compiling a layer: the first step waits") == 2
     assert len(compiled.model.compiled) == 1
     assert same_weights(checkpoints.load(compiled.dir)[0], compiled.model)
