@@ -270,8 +270,11 @@ time.sleep(60)
 
 
 def test_a_second_signal_kills_runs_that_do_not_stop(tmp_path, monkeypatch, capsys):
+    children = []
+
     def start(*_):
-        return subprocess.Popen([sys.executable, "-c", DEAF, str(tmp_path)])
+        children.append(subprocess.Popen([sys.executable, "-c", DEAF, str(tmp_path)]))
+        return children[-1]
 
     def tell_twice():
         for file in ("ready", "told"):
@@ -284,8 +287,10 @@ def test_a_second_signal_kills_runs_that_do_not_stop(tmp_path, monkeypatch, caps
     line = [*SMALL, "--seed", "0", "1", "--out_dir", str(tmp_path / "runs")]
     assert train.main(line) == 128 + signal.SIGTERM
     telling.join()
-    # killed, not failed, and no other has begun
-    assert capsys.readouterr().err == "train.py: interrupted; the same command goes on\n"
+    (child,) = children  # no other has begun
+    said = capsys.readouterr()
+    assert child.returncode == -signal.SIGKILL and "seed 0" not in said.out  # as if it had failed
+    assert said.err == "train.py: interrupted; the same command goes on\n"
 
 
 def test_signals_are_noted_one_that_is_ignored_stays_so_and_handlers_come_back():
