@@ -258,7 +258,7 @@ LINKS = [
     ("return [tokens > 0]", "it returned [tensor("),
     ("return dict(a=3)", "its 'a' is 3"),
     ("return dict(a=tokens[:, :, None] + tokens[:, None])", "its 'a' is int64 (200, 4, 4)"),
-    (None, "mine has no steps to look for; its solution is not known"),
+    (None, "train.py: mine has no steps to look for; its solution is not known"),
 ]
 
 
