@@ -16,8 +16,6 @@ import minidepth as md
 import versions
 
 ROOT = pathlib.Path(md.__file__).resolve().parent
-SMALL = "--n_layers 1 --d_model 16 --steps 2 --warmup_steps 1 --max_rows 60 --batch_size 2"
-SMALL += " --grad_accum 1 --eval_blocks 2 --eval_problems 2 --watch_problems 0"
 
 
 @pytest.fixture(scope="module")
@@ -30,25 +28,6 @@ def wheel(tmp_path_factory):
     assert done.returncode == 0, done.stderr
     (path,) = out.glob("*.whl")
     return path
-
-
-@pytest.fixture(scope="module")
-def installed(wheel, tmp_path_factory):
-    """Runs Python with the wheel's files, and not the project's, on its path → what it printed."""
-    place = tmp_path_factory.mktemp("site-packages")
-    zipfile.ZipFile(wheel).extractall(place)
-    elsewhere = tmp_path_factory.mktemp("elsewhere")
-
-    def run(*words):
-        environment = os.environ | dict(PYTHONPATH=str(place))
-        command = [sys.executable, *words]
-        done = subprocess.run(
-            command, cwd=elsewhere, env=environment, capture_output=True, text=True
-        )
-        return done.returncode, done.stdout, done.stderr
-
-    run.place, run.elsewhere = place, elsewhere
-    return run
 
 
 def test_the_wheel_holds_what_it_needs_and_nothing_else(wheel):
@@ -77,28 +56,33 @@ LOOK = """import sys
 import minidepth
 from minidepth_lab import command
 from minidepth_lab.measure import judge, results
+tiny = "--data icqa --n_layers 1 --d_model 16 --steps 2 --warmup_steps 1 --seed 0 1"
+assert command.main(tiny.split()) == 0
 print(minidepth.__file__, len(results.runs("depth")), len(results.experiments()))
 sys.exit(command.main(["--no_such_flag"]))
 """
 
 
-def test_the_command_of_an_installation_trains_a_grid(installed):
-    line = ("-m", "minidepth_lab.command", *SMALL.split(), "--seed", "0", "1")
-    code, out, err = installed(*line)
-    assert code == 0 and "summary.md" in out, err
-    printed = [*installed.elsewhere.glob("runs/*/stdout.txt")]  # a grid's runs are the command's
+def test_the_command_of_an_installation_trains_a_grid(wheel, tmp_path):
+    """With the wheel's files, and not the project's, where Python looks."""
+    place, elsewhere = tmp_path / "site-packages", tmp_path / "elsewhere"
+    zipfile.ZipFile(wheel).extractall(place)
+    elsewhere.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", LOOK], cwd=elsewhere, capture_output=True, text=True,
+        env=os.environ | dict(PYTHONPATH=str(place)),
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.endswith("arguments: --no_such_flag; see minidepth --help\n")
+    file, *numbers = done.stdout.splitlines()[-1].split()
+    assert str(place) in file and min(map(int, numbers)) >= 20
+    printed = [*elsewhere.glob("runs/*/stdout.txt")]  # a grid's runs are the command's
     assert len(printed) == 2
     for path in printed:
         assert "Done. Final train loss" in path.read_text(encoding="utf-8")
         config = json.loads((path.parent / "config.json").read_text(encoding="utf-8"))
-        assert config["command"].startswith("minidepth --preset laptop --n_layers 1 --d_model 16 ")
+        assert config["command"].startswith("minidepth --preset tasks --n_layers 1 --d_model 16 ")
         assert (path.parent / "curve.png").exists()
-    code, out, err = installed("-c", LOOK)
-    assert code == 2 and err.endswith(
-        "unrecognized arguments: --no_such_flag; see minidepth --help\n"
-    )
-    file, *numbers = out.split()
-    assert str(installed.place) in file and min(map(int, numbers)) >= 20
 
 
 def test_the_version_is_the_same_everywhere():

@@ -10,6 +10,7 @@ from minidepth_lab.base import configs
 from minidepth_lab.keep import registry, running
 from minidepth_lab.measure import forecast
 from minidepth_lab.tasks import walk
+from minidepth_lab.tasks.base import task_data
 
 
 def test_evaluations_are_those_that_train_makes():
@@ -21,9 +22,9 @@ def test_evaluations_are_those_that_train_makes():
 
 def test_a_run_does_as_many_evaluations_and_answers_as_were_counted(tiny, data, monkeypatch):
     """Against a run in which every call is counted."""
-    m, t = tiny(steps=7, warmup_steps=1, eval_every=3, eval_problems=5, watch_problems=2)
+    m, t = tiny(steps=5, warmup_steps=1, eval_every=2, eval_problems=3, watch_problems=1)
     found = forecast.of_run(*running.complete_configs(m, t, data), data)
-    assert found.evaluations == 4 and found.answered == 5 + 3 * 2
+    assert found.evaluations == 4 and found.answered == 3 + 3 * 1
     blocks = running.evaluations_of(t, data)[1]
     seen = dict(evaluations=0, blocks=0, answered=0)
     mean_loss, answers = md.mean_loss, md.answer_texts
@@ -94,6 +95,7 @@ def test_of_a_run_that_goes_on_it_is_what_is_left():
 def test_a_tasks_own_tests_are_counted_as_the_run_makes_them(name, monkeypatch, tmp_path):
     """Against a run in which every layer counts what it reads in evaluate(), the last one too."""
     monkeypatch.setattr(walk, "RINGS_TESTED", 20)
+    monkeypatch.setattr(task_data, "N_DRAWN", 50)
     small = dict(d_model=16, n_heads=2, steps=4, warmup_steps=1, eval_every=3, batch_size=4)
     small |= dict(out_dir=str(tmp_path), name="run", data=(name,))
     if name == "walk":

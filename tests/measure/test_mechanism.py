@@ -11,10 +11,9 @@ import torch
 import minidepth as md
 import train
 from minidepth_lab import tasks
-from minidepth_lab.keep import checkpoints, registry
+from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.measure import inspect
 from minidepth_lab.models import variants
-from minidepth_lab.tasks.base import task_data
 
 
 def linked(name, n=200, **sizes):
@@ -67,22 +66,6 @@ def test_links_of_pointers():
         assert steps["where it points"] == ahead
         assert steps["what points to it"] == {i: places for i, places in behind.items() if places}
         assert steps["jump 1"] == {i: {x[i]} for i in range(17, 48, 2)}
-
-
-def test_what_has_no_steps_says_so_and_links_of_ones_own_are_a_dictionary():
-    class Mine(type(tasks.TASKS["icqa"])):
-        links = tasks.Task.links
-
-    data = task_data.make_task_data(Mine(), registry.configs("tasks", data="icqa")[1])
-    part = [torch.tensor(each[:2]) for each in data.val]
-    with pytest.raises(ValueError, match="^test_mechanism has no steps to look for"):
-        task_data.links_of(data, *part)
-    Mine.links = lambda task, tokens, targets, **sizes: [tokens > 0]
-    with pytest.raises(ValueError, match="must return {step: bool tensor .*; it returned .tensor"):
-        task_data.links_of(data, *part)
-    m, t = registry.configs("tasks", data="memorize", n_layers=1, vocab_size=41)
-    with pytest.raises(ValueError, match="memorize has no steps to look for"):
-        inspect.mechanism(variants.GPT(m), registry.data_of(t, m.block_size), n=20)
 
 
 def test_an_ablated_head_adds_nothing(model):
@@ -214,19 +197,18 @@ def test_the_mechanism_of_a_text_model_is_no_question(finished, capsys):
     assert f"--mechanism {finished} was not trained on a depth task" in capsys.readouterr().err
 
 
-def steps_of(out, data, *flags):
-    """The steps of mechanism.json of a model of two layers that has learned nothing, by command."""
-    line = f"--data {data} --n_layers 2 --steps 1 --warmup_steps 0 --batch_size 2 --lr 0"
-    line += f" --d_model 32 --out_dir {out} --name run"
-    assert train.main([*line.split(), *flags]) == 0
-    assert train.main(["--mechanism", str(out / "run")]) == 0
-    return json.loads((out / "run" / "mechanism.json").read_text())["steps"]
+def steps_of(data, **changes):
+    """The steps that a model of two layers takes which has learned nothing."""
+    m, t = registry.configs("tasks", data=data, n_layers=2, d_model=32, **changes)
+    data = registry.data_of(t, m.block_size)
+    torch.manual_seed(0)
+    return inspect.mechanism(variants.GPT(running.complete_configs(m, t, data)[0]), data)["steps"]
 
 
-def test_heads_that_look_at_all_tokens_alike_have_the_known_weights(tmp_path, kept):
+def test_heads_that_look_at_all_tokens_alike_have_the_known_weights():
     """Weights so small that every key gets the same: the end of a string of six, the seventh token,
     reads three of seven, and nobody gives half."""
-    steps = steps_of(tmp_path, "template", "--n_heads", "2", "--init_std", "1e-9")
+    steps = steps_of("template", n_heads=2, init_std=1e-9)
     for layer in steps["read"]["weight"]:
         assert layer == pytest.approx([3 / 7, 3 / 7], abs=1e-5)
     assert steps["read"]["heads"] == []
@@ -235,11 +217,10 @@ def test_heads_that_look_at_all_tokens_alike_have_the_known_weights(tmp_path, ke
         assert all(1 / 6 < weight < 1 / 2 for weight in layer)
 
 
-def test_the_heads_named_are_those_that_give_half_or_more(tmp_path, kept):
+def test_the_heads_named_are_those_that_give_half_or_more():
     """One pair: its answer has two keys in sight, and an untrained head gives the question about
     half, one more and one less."""
-    flags = ["--sizes", "pairs=1", "--n_heads", "8", "--init_std", "0.4"]
-    copy = steps_of(tmp_path, "icqa", *flags)["copy"]
+    copy = steps_of("icqa", sizes=("pairs=1",), n_heads=8, init_std=0.4)["copy"]
     flat = {(i, j): w for i, layer in enumerate(copy["weight"]) for j, w in enumerate(layer)}
     near = [w for w in flat.values() if 0.3 < w < 0.7]
     assert min(near) < 0.5 < max(near) and len(flat) == 16

@@ -9,6 +9,7 @@ import torch
 import minidepth as md
 from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.measure import untie
+from minidepth_lab.tasks.base import task_data
 
 
 @pytest.mark.parametrize("heads", [4, (2, 4)])
@@ -25,7 +26,8 @@ def test_copies_compute_as_the_loops_do(model, heads):
     assert not torch.equal(copies(tokens), looped(tokens))
 
 
-def test_a_run_goes_on_from_copies(tmp_path):
+def test_a_run_goes_on_from_copies(tmp_path, monkeypatch):
+    monkeypatch.setattr(task_data, "N_DRAWN", 50)
     small = dict(d_model=16, n_heads=2, steps=2, warmup_steps=0, eval_blocks=4, batch_size=4)
     small |= dict(out_dir=str(tmp_path), seed=3)
     m, t = registry.configs("ring", n_layers=1, n_loops=3, name="looped", **small)
