@@ -80,6 +80,7 @@ LINES = {
     "none is not there; give the path of a file": "--sample {run} --prompt_file {tmp}/none",
     "the prompt is empty; give some text": "--sample {run} --prompt ' '",
     "--prompt is not text": "--sample {run} --prompt 'a\udcff'",
+    "n_loops 0 does not work": f"{ONE_OF} --n_loops 0",
     "--top_k 0 does not work; give a num": f"{ONE_OF} --top_k 0 --temperature 1",
     "--num_samples 0 does not work": f"{ONE_OF} --num_samples 0 --temperature 1",
     "give a number from 1 to 100,000": f"{ONE_OF} --max_new_tokens 0 | {ONE_OF} --max_new_tokens "
@@ -97,7 +98,8 @@ LINES = {
     "nothing can be written in /proc (": "--out_dir /proc/x | --out_dir /proc/x --seed 0 1 | "
     "--out_dir /proc --dry_run | --compare {run} {run} --out_dir /proc | --attention {run} "
     "--out_dir /proc",
-    "is not there; give the path": "--data embedded --val_data nowhere.csv | --dry_run --data "
+    "is not there; give the path": "--data embedded --val_data nowhere.csv | --data embedded "
+    "--max_rows 100 --val_data some/hub | --dry_run --data "
     "nowhere.jsonl | --dry_run --data ./nowhere | --dry_run --data a/b nowhere.jsonl | --data "
     "embedded a/b/c --max_rows 100 | --data gone.jsonl --seed 0 1",
     "is not there; give a Python file": "--attention {run} --data nothere.py | --mechanism {run} "
@@ -125,6 +127,7 @@ LINES = {
     "is given twice": "--lr=1e-3 --lr 2e-3 | --compile --no-compile",
     "expected": "--n_layers",
     # what the data has and has not
+    "power 1000 does not work; give 0 to 10": "--data mqar --sizes power=1000",
     "draws what it is validated on; leave it out": "--data icqa --val_data {tmp}/x.csv",
     "makes its own problems to validate": "--data embedded --loader thinking --val_data x.jsonl",
     "rows of text: walk has none; give --data FILE": "--study packing --preset walk",

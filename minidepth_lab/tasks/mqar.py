@@ -24,8 +24,8 @@ class Mqar(Task):
         if pairs % hops:
             raise ValueError(f"pairs {pairs} make no chains of {hops}; give a multiple of hops")
         chains = pairs // hops
-        if abs(power) > 10:
-            raise ValueError(f"power {power:g} leaves too few places likely; give -10 to 10")
+        if power > 10:  # no place but the last would be likely
+            raise ValueError(f"power {power:g} does not work; give 0 to 10")
         if chains > room:
             raise ValueError(
                 f"room {room} is too little for {chains} questions; give at least that"

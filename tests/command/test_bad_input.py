@@ -211,6 +211,8 @@ MEASURES = {
     "accuracy(self, *a, **k):\n        return 'good'": "number from 0 to 1; it returned 'good'",
     "accuracy(self, *a, **k):\n        return dict(accuracy=float('nan'))": "the share a number fr",
     "accuracy(self, *a, **k):\n        return dict(accuracy=1.0, by=torch)": "is not JSON serializ",
+    "accuracy(self, *a, **k):\n        return dict(accuracy=1.0, accuracy_by=dict(n=dict(a=0.5)))":
+        "accuracy_by must be {size: {value: {'accuracy': SHARE",
     "train_batch(self, done, *a, **k):\n        return 1 / 0 if done else self.draw(*a)":
         "has a train_batch() that failed: division by zero",
     "ahead(self, *a, **k):\n        return 'soon'": "has an ahead() that failed: '>' not",

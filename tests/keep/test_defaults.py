@@ -10,7 +10,7 @@ import torch
 
 import minidepth as md
 from minidepth_lab.base import configs
-from minidepth_lab.keep import checkpoints
+from minidepth_lab.keep import checkpoints, registry
 from minidepth_lab.measure import results
 
 ROOT = pathlib.Path(md.__file__).resolve().parent
@@ -53,3 +53,10 @@ def test_a_model_needs_no_settings_of_its_training_but_all_of_its_own(tmp_path):
     (folder / "config.json").write_text(json.dumps(config))
     with pytest.raises(ValueError, match="config.json is not what it was trained with"):
         checkpoints.load(str(folder))
+
+
+def test_a_preset_may_name_its_task_as_a_text(monkeypatch):
+    for data in ("icqa", ("icqa",)):
+        monkeypatch.setitem(registry.TASK_PRESETS, "mine", dict(data=data, sizes=("pairs=4",)))
+        assert registry.configs("mine")[1].sizes == ("pairs=4",)
+        assert registry.configs("mine", data="walk")[1].sizes == ()  # another task has its own

@@ -341,3 +341,12 @@ def test_losses_that_are_no_number_are_never_the_best():
     assert checkpoints.is_over([dict(step=2, ended_early=True)], 3) and not checkpoints.is_over(
         [], 3
     )
+
+
+def test_what_minutes_measured_at_their_end_is_no_evaluation_that_is_waited_for():
+    _, t = configs.make("laptop", stop_after=1, eval_every=5, steps=100)
+    log = [dict(step=1, val_loss=2.0), dict(step=5, val_loss=1.0)]
+    ended = [*log, dict(step=7, val_loss=1.1, ended_early=True)]
+    assert checkpoints.nothing_left("run", t, 7, ended) == ""  # more --minutes go on with it
+    worse = [*log, dict(step=10, val_loss=1.1, ended_early=True)]
+    assert "--stop_after 0" in checkpoints.nothing_left("run", t, 10, worse)

@@ -61,6 +61,14 @@ def test_the_card_of_the_best_weights_tells_their_evaluation(finished, tmp_path)
         assert f"`of step {log[1]['step']}`" in text and "`0.5000 nats per token`" in text
 
 
+def test_the_card_of_an_early_end_says_how_many_steps_there_were(finished, tmp_path):
+    shutil.copytree(finished, tmp_path / "run")
+    log = tmp_path / "run" / "log.jsonl"
+    log.write_text("\n".join(log.read_text().splitlines()[:-1]) + "\n")
+    model = sharing.SharedGPT.from_pretrained(str(tmp_path / "run"))
+    assert "10 of 12" in str(model.generate_model_card())
+
+
 def test_a_folder_that_is_no_run_is_told(tmp_path):
     with pytest.raises(ValueError, match="is not the configuration of a run"):
         sharing.SharedGPT._from_pretrained(model_id=str(tmp_path))

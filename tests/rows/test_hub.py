@@ -164,3 +164,7 @@ def test_a_cached_tokenizer_and_data_set_load_without_the_network(
     rows = text_data(data=("cached/rows",))
     assert len(rows.problems) == 2  # two of the 40 rows are held out
     assert len(used) == 2  # nothing but whether the hub is there was asked, once for each
+
+
+def test_a_misspelt_task_is_asked_about():
+    assert hub.meant("icqaa") == "; is the task icqa meant?" and hub.meant("org/name") == ""

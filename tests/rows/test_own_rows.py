@@ -20,8 +20,8 @@ from minidepth_lab.command import one_run, sample
 from minidepth_lab.keep import checkpoints, export, running
 from minidepth_lab.measure import sampling
 from minidepth_lab.models import variants
+from minidepth_lab.rows import answers, forms, hub, to_data, tokenizing
 from minidepth_lab.rows import files as text
-from minidepth_lab.rows import forms, hub, to_data, tokenizing
 
 ASKED, SAID = "What is 1 plus 2 ?", "<think>\n1 + 2 = 3\n</think>\n\n 3"
 TURNS = [("user", ASKED), ("assistant", SAID)]
@@ -91,6 +91,7 @@ FORMS = {  # name: (row, what is told of it)
     "turns": (dict(prompt=[USER], completion=[ASSISTANT]), ""),
     "turns and a text": (dict(prompt=[USER], completion=SAID), ""),
     "alpaca": (dict(instruction=ASKED, input="", output=SAID), ""),
+    "a column named gym": (PAIR | dict(gym="no"), f"{UNREAD}gym"),
 }  # fmt: skip
 COLUMNS = dict.fromkeys(key for row, _ in FORMS.values() if isinstance(row, dict) for key in row)
 
@@ -125,16 +126,39 @@ def test_rows_that_only_look_odd_are_read():
     assert forms.read_row(dict(text="a", input="b", query=None)) == dict(text="a")
 
 
-def test_an_answer_in_a_box_is_put_where_answers_stand():
+def test_an_answer_in_the_last_box_is_put_where_answers_stand():
     remarks = []
     row = forms.read_row(dict(question="q", answer=r"It is \boxed{5}."), remarks.append)
     assert row["messages"][1]["content"] == "It is \\boxed{5}.\n\n#### 5" and "boxed" in remarks[0]
+    for said, after in (
+        (r"not \boxed{3}, \boxed{ 5 }", "5"), (r"not \boxed{3}, \boxed{\frac{1}{2}}", None),
+        (r"\boxed{}", None), (rf"\boxed{{{'1' * 41}}}", None), (r"\boxed{5} #### 6", "6"),
+    ):  # fmt: skip
+        row = forms.read_row(dict(question="q", answer=said))
+        assert md.final_answer(row["messages"][-1]["content"]) == after, said
+    assert answers.bare(r"not \boxed{3}, \boxed{ 5 }") == "5"
+    nested = r"not \boxed{3}, \boxed{\frac{1}{2}}"
+    assert answers.bare(nested) == nested
+
+
+def test_numbers_are_answers_and_roles_are_roles():
+    remarks = []
+    for number, said in ((5, "5"), (2.5, "2.5")):
+        turns = forms.turns_of(dict(question="q", answer=number), remarks.append)
+        assert turns == [("user", "q"), ("assistant", said)]
+    assert remarks[0] == "numbers in answer are read as text"
+    spoken = [dict(role="text", content="all"), dict(role="assistant", content="that")]
+    assert forms.read_row(dict(messages=spoken))["messages"] == spoken  # and not the first alone
 
 
 @pytest.mark.parametrize("mark", [dict(train=False), dict(weight=0), dict(weight=0.0)])
 def test_turns_that_are_marked_so_are_not_learned(mark):
     row = forms.read_row(dict(messages=[USER, ASSISTANT, USER, ASSISTANT | mark]))
     assert [text for text, said in tokenizing.segments(row) if said and text] == [SAID]
+    row["messages"][-1]["content"] = type(row["messages"][-1]["content"])("#### 4")
+    problem = to_data.problem_of(row)  # what is asked, and measured by its length, is plain text
+    texts = [message["content"] for message in problem["messages"]] + [problem["solution"]]
+    assert {type(text) for text in texts} == {str} and problem["answer"] == "4"
 
 
 NO_TEXT = "has a part that is no text"
@@ -366,6 +390,13 @@ def test_conversations_longer_than_a_block_are_left_out_or_cut_and_told(jsonl):
         assert "so on" in "".join(texts(data))
 
 
+def test_a_long_row_that_has_labels_is_left_out_like_any_other(jsonl):
+    rows = [row | LABEL for row in sums(45, long=30)[40:] + sums(40)]
+    data = loaded(jsonl(rows), val_fraction=0.1)
+    assert data.facts["train_rows"] + data.facts["val_rows"] == 40
+    assert told(data, "are longer than a block of 64 and left out")
+
+
 def test_blocks_without_a_target_are_left_out(jsonl):
     path = jsonl([*sums(40), *sums(45, long=30)[40:]])
     data = loaded(path, val_fraction=0.1, long_rows="cut")
@@ -416,14 +447,16 @@ def test_generating_asks_for_a_prompt_that_fits(model):
 
 
 def test_an_answer_longer_than_others_is_not_cut_off(finished, monkeypatch):
-    """Whatever the solution takes may be said: 256 tokens cut it."""
+    """As much may be said as the longest solution takes, and 256 tokens at least."""
     model, tokenizer = checkpoints.load(finished)
     asked = []
-    monkeypatch.setattr(md, "answer_texts", lambda *how: asked.append(how[3]) or ["#### 4"])
+    monkeypatch.setattr(md, "generate", lambda model, tokens, n, *_: asked.append(n) or tokens)
     solution = "1 2 3 4 " * 100 + "#### 4"
-    md.accuracy(model, tokenizer, [dict(messages=[], solution=solution, answer="4")])
     n = len(tokenizer(solution).input_ids)
-    assert asked == [n + 1] and n > 256
+    for problem, most in ((dict(solution=solution), n + 1), (dict(solution="#### 4"), 256)):
+        md.accuracy(model, tokenizer, [problem | dict(messages=[], answer="4")])
+        assert asked.pop() == most
+    assert n > 256
 
 
 # --- text is text, and it ends

@@ -295,6 +295,7 @@ def test_arms_have_the_depth_and_the_parameters_they_stand_for(own):
     (dict(), ["--margin", "0"], "a number from 0 to 1"), (dict(), ["--jobs", "0"], "at least 1"),
     (dict(), ["--sizes", "hops=3"], "hops"), (dict(), ["--depth", "3"], "--depth"),
     (dict(), ["--lr", "much"], "float value: 'much'"),
+    (dict(), ["--sizes", "kinds=2,kinds=3"], "gives a size twice"),
     (dict(), ["--margin", "0.1", "--margin=0.2"], "--margin is given twice"),
 ])  # fmt: skip
 def test_what_cannot_be_judged_is_said_in_a_line(own, capsys, task, flags, said):
@@ -309,13 +310,15 @@ def test_an_unknown_source_is_said_in_a_line(capsys, tmp_path, monkeypatch):
     rows = [dict(question=f"{i} ?", answer=f"so #### {i % 7}") for i in range(90)]
     (tmp_path / "few.jsonl").write_text("\n".join(map(json.dumps, rows)))
     for source, said in (
-        ("no.jsonl", "no.jsonl"), ("no.py", "no.py"), ("few.jsonl", "needs 100"),
+        ("no.jsonl", "no.jsonl"), ("no.py", "no.py"),
+        ("few.jsonl", "needs 100; give more of them, or --margin 0."),
         ("strides", "a loss after each loop"),
         ("embedded --preset text_loops --max_rows 90", "a loss after each loop"),
     ):  # fmt: skip
         assert train.main(["--verdict", *source.split()]) == 2
         err = capsys.readouterr().err
         assert err.count("\n") == 1 and said in err
+    assert not os.listdir("verdicts")  # where the rows of what is refused had been
 
 
 # ---------- rows ----------
@@ -494,11 +497,16 @@ def test_a_verdict_trains_writes_and_goes_on(own, here, capsys):
     assert len(here) == n and made.decision == rule.UNDECIDED and made.runs[0]["log"]
     assert made.differences["deep - one"].n == 3 and len(made.figure().axes[0].containers) == 4
     made.found.arms |= {arm: (0.5, -math.inf, math.inf) for arm in made.found.arms}  # of one seed
-    assert not made.figure().axes[0].containers and verdict_page.finite(math.inf) is None
+    assert not made.figure().axes[0].containers
     made.plan.tried["one"]["0.5"] = {"1000": (-math.inf, -math.inf)}  # a run that failed
-    json.dumps(verdict_page.summary(made, made.runs)["tuning"], allow_nan=False)
+    made.plan.told |= dict(metric="nats", ceiling=None)
     made.plan.request = dataclasses.replace(made.plan.request, repeats=True)
-    assert "--repeats" in verdict_page.command_of(made)
+    verdict_page.write(made)
+    kept = json.load(open("verdicts/v/verdict.json"), parse_constant=pytest.fail)
+    assert kept["tuning"]["one"]["0.5"]["1000"] == [None, None]
+    paste = open("verdicts/v/verdict.txt").read()
+    assert "; gain " in paste and "minus the validation loss" in paste
+    assert "--repeats" in paste and "--name v" in paste
     capsys.readouterr()
     plan = json.load(open("verdicts/v/plan.json"))
     assert plan["looks"] and all(look in said for look in plan["looks"])
@@ -628,6 +636,8 @@ def test_two_groups_are_of_one_setting_each_and_share_seeds(groups, capsys):
         assert train.main(["--compare", *line, "--json"]) == 2
         err = capsys.readouterr().err
         assert err.count("\n") == 1 and said in err
+    assert train.main(["--compare", "old/*", "none/*"]) == 2
+    assert "none/*: no finished run" in capsys.readouterr().err  # and not the other one
 
 
 # ---------- the map ----------
