@@ -108,7 +108,7 @@ def make_project(folder):
 
 
 def write(project, *parts):
-    text = "# %% [markdown]\n# # A\n\n" + "\n\n".join(f"# %%{part}" for part in parts)
+    text = "\n\n".join(f"# %%{part}" for part in parts)
     (project / "docs" / "tutorials" / "01_page.py").write_text(text + "\n")
 
 
@@ -123,7 +123,7 @@ def test_a_cell_that_fails_ends_the_build_and_is_named(tmp_path):
 def test_a_dead_link_ends_the_build(tmp_path):
     make_project(tmp_path)
     links = "[there](02_other.md), [here](01_page.md#a), [nowhere](01_page.md#b)"
-    write(tmp_path, f" [markdown]\n# {links}")
+    write(tmp_path, f" [markdown]\n# # A\n#\n# {links}")
     code, said = build(tmp_path, tmp_path / "site", run=False)
     assert code == 1 and "not there" in said and "no such anchor" in said
     assert said.count("WARNING") == 2
@@ -132,6 +132,8 @@ def test_a_dead_link_ends_the_build(tmp_path):
 # the words that are folded are not read
 PARTS = [
     """ [markdown]
+# # A
+#
 # You learn.
 #
 # So: [here](01_page.md#a), [zip](../minidepth.zip)
