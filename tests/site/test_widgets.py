@@ -435,8 +435,9 @@ def test_the_models_that_go_on_are_the_stored_runs(further, walked):
 
 
 def test_the_browser_loops_on_as_pytorch_does(in_page, further, walked):
-    """Every stored model; one that is told to read its pairs once, as no stored one does; and one
-    whose pairs are kept as they are after nine loops."""
+    """What is answered, and six loops long the states. Every stored model; one that is told to read
+    its pairs once, as no stored one does; and one whose pairs are kept as they are after nine
+    loops."""
     recall, normalised = (further["models"][i] for i in further["first"])
     read_once = recall | dict(config=recall["config"] | dict(loop_keeps=32))
     trials = [(about, 25, 25) for about in further["models"]]
@@ -449,13 +450,16 @@ def test_the_browser_loops_on_as_pytorch_does(in_page, further, walked):
           const pairs = Array.from({{ length: 32 }}, (_, i) => i)
           return Array.from({{ length: {loops} }}, (_, loop) => {{
             walk.step(loop < {changing} ? [] : pairs)
-            return Array.from({{ length: 16 }}, (_, i) => walk.answer(32 + i))
+            const said = Array.from({{ length: 16 }}, (_, i) => walk.answer(32 + i))
+            return [said, loop < 6 ? walk.states.map((x) => [...x]) : null]
           }})""")
         model = variants.GPT(configs.ModelConfig(**about["config"])).eval()
         model.load_state_dict(walked[about["weights"]].state_dict())
         with torch.no_grad(), pairs_kept(model, 32, after=changing):
-            for said, x in zip(found, model.run_loops(tokens, loops=loops), strict=True):
+            for (said, states), x in zip(found, model.run_loops(tokens, loops=loops), strict=True):
                 assert said == (model.norm(x[0, 32:]) @ model.head_weight.T).argmax(-1).tolist()
+                if states:
+                    assert torch.allclose(torch.tensor(states), x[0], rtol=1e-4, atol=1e-3)
 
 
 def test_one_goes_on_and_the_other_gets_lost_unless_its_pairs_are_kept(tab, docs, further):
