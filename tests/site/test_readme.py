@@ -174,5 +174,5 @@ def test_the_study_trains_its_two_rows_and_draws_its_figure(here, capsys):
     found = [run["labels"]["model"] for run in summary["runs"]]
     assert found == ["dropout 0.0", "dropout 0.2"]
     assert (folder / "gap.png").exists() and (folder / "summary.png").exists()
-    saved = [json.loads(path.read_text()) for path in folder.rglob("config.json")]
+    saved = [json.loads(path.read_text()) for path in here.glob("runs/my_study_*/config.json")]
     assert {each["model"]["dropout"] for each in saved} == {0.0, 0.2}
