@@ -14,7 +14,6 @@ from minidepth_lab.base import configs, machine
 from minidepth_lab.models import fast, memory, variants
 
 ROOT = pathlib.Path(md.__file__).resolve().parent
-PAGE = ROOT / "docs" / "how-to" / "many_machines.md"
 TOLERANCE = 0.1
 
 # a first, small step brings in what PyTorch loads when it is used
@@ -49,12 +48,11 @@ steps([False], dropout=0.1, grad_accum=1, **large)
 def test_the_estimated_peak_is_what_a_step_takes():
     """The last without --grad_checkpoint and with dropout, for which a CPU keeps all attention
     weights."""
-    path = str(ROOT)
     # glibc gives back what is freed only if it is larger than this
     given_back = dict(MALLOC_MMAP_THRESHOLD_="65536", MALLOC_TRIM_THRESHOLD_="65536")
     done = subprocess.run(
         [sys.executable, "-c", MEASURE],
-        env=os.environ | dict(PYTHONPATH=path, OMP_NUM_THREADS="1") | given_back,
+        env=os.environ | dict(PYTHONPATH=str(ROOT), OMP_NUM_THREADS="1") | given_back,
         capture_output=True,
         text=True,
     )
@@ -140,3 +138,9 @@ def test_shared_out_weights_take_less_and_copies_more():
     shared = memory.step_memory(m, t, True, 8)
     assert sum(shared.values()) < copies < alone + 4 * variants.parameters(m)["total"]
     assert shared["weights"] == 4 * variants.parameters(m)["total"] / 8
+
+
+def test_the_page_has_the_tables_as_they_are_now():
+    page = (ROOT / "docs" / "how-to" / "many_machines.md").read_text(encoding="utf-8")
+    for table in (memory.parts_table, memory.batch_table):
+        assert "\n".join(table()) in page

@@ -94,13 +94,15 @@ def test_a_runs_page_holds_what_it_shows(copy, capsys):
     assert f'<td>all</td><td class="number">{row["accuracy"]:.3f}</td>' in text
 
 
-def test_a_task_has_no_answers_but_attention(solved, tmp_path, capsys):
+def test_a_task_has_no_answers_but_attention(solved, tmp_path, capsys, kept):
     page = reported(shutil.copytree(solved, tmp_path / "run"), capsys)
     assert "\nAttention\n" in page.text and "\nAnswers\n" not in page.text
     assert len(page.addresses) == 2 and "accuracy 1.000" in page.text
 
 
-def test_what_strangers_wrote_is_text_and_data_that_is_not_here_costs_the_examples(copy, capsys):
+def test_what_strangers_wrote_is_text_and_data_that_is_not_here_costs_the_examples(
+    copy, capsys, kept
+):
     command, name = "<script>alert(1)</script> \x1b[31m &amp;", '"><img src=x onerror=alert(1)>'
     page = reported(copy, capsys, command=command, name=name, data=["someone/somewhere"])
     assert "No examples and no attention: its data is to come from a hub" in page.text
@@ -120,7 +122,7 @@ def test_a_page_executes_no_code_of_ones_own(change, tmp_path, monkeypatch):
     assert data is None and why.startswith("its data is made by code of one's own, which a report")
 
 
-def test_data_that_has_changed_since_is_not_shown_as_what_was_asked(tmp_path, capsys):
+def test_data_that_has_changed_since_is_not_shown_as_what_was_asked(tmp_path, capsys, kept):
     """Other problems under the same name were never asked; attention is told to be to the new."""
     path, folder = tmp_path / "my.jsonl", tmp_path / "run"
     line = f"--data {path} --preset laptop --n_layers 1 --d_model 16 --n_heads 2 --steps 2"

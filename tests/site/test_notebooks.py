@@ -34,8 +34,11 @@ import pages  # noqa: E402
 
 KAGGLE = DOCS / "how-to" / "kaggle_notebook.py"
 LESSON = DOCS / "tutorials" / "2_logs.py"
+NOWHERE = "http://127.0.0.1:9/"  # a site that cannot be reached
 NOTEBOOKS = [path for path in pages.programs() if not pages.prints_markdown(path)]
-# appended to a lesson: whose code it ran, and that stored runs and weights came along
+# appended to a cell: whose code is taken
+SAY = "\nimport minidepth; print('from', minidepth.__file__)"
+# appended to a lesson: that all of it is taken, and stored runs and weights came along
 OURS = """
 import minidepth, minidepth_lab, minidepth_site
 from minidepth_lab.keep import checkpoints
@@ -56,27 +59,13 @@ def script(text):
 def execute(folder, text):
     """Run a script in a folder, as where the project is not installed → (exit code, stdout,
     stderr). Without `site` Python finds packages, and no editable installation."""
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "notebook.py").write_text(text, encoding="utf-8")
     environment = os.environ | dict(MPLBACKEND="Agg", OMP_NUM_THREADS="1")
     environment["PYTHONPATH"] = sysconfig.get_paths()["purelib"]
     command = [sys.executable, "-S", "-W", "ignore", "notebook.py"]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     return done.returncode, done.stdout, done.stderr
-
-
-@pytest.fixture(scope="module")
-def archive(tmp_path_factory):
-    """minidepth.zip, in a folder of its own."""
-    path = tmp_path_factory.mktemp("published") / "minidepth.zip"
-    path.write_bytes(downloads.archive())
-    return path
-
-
-@pytest.fixture
-def site(archive):
-    """The address of a site on this machine that has minidepth.zip."""
-    with browser.serving(archive.parent) as address:
-        yield address
 
 
 # ---------- what is in a notebook ----------
@@ -101,49 +90,54 @@ def test_a_notebook_holds_the_cells_of_its_page_in_order_and_no_answers(path):
 # ---------- where the code comes from ----------
 
 
-def where(folder):
-    """What OURS prints of the project in this folder."""
-    return f"from {folder}/minidepth.py {folder}/minidepth_lab {folder}/docs/site/minidepth_site"
-
-
-def test_a_lesson_takes_the_archive_beside_it(archive, tmp_path):
-    shutil.copy(archive, tmp_path)
+def test_a_lesson_runs_with_the_archive_beside_it(tmp_path):
+    (tmp_path / "minidepth.zip").write_bytes(downloads.archive())
     (tmp_path / "README.md").write_text("my own")
     code, out, err = execute(tmp_path, script(downloads.notebook(LESSON)) + OURS)
     assert code == 0, err
-    assert where(tmp_path / "minidepth-project") in out and "12 layers" in out
-    assert "stored model of" in out and "comes from" not in out
+    parts = ("minidepth.py", "minidepth_lab", "docs/site/minidepth_site")
+    where = " ".join(str(tmp_path / "minidepth-project" / part) for part in parts)
+    assert f"from {where}\nstored model of" in out and "12 layers" in out
+    assert "comes from" not in out
     assert (tmp_path / "README.md").read_text() == "my own"  # what is the reader's stays
 
 
-def test_a_lesson_gets_the_code_from_the_site_that_it_comes_from(site, tmp_path):
-    say = "\nimport minidepth; print('from', minidepth.__file__)"
-    code, out, err = execute(tmp_path, downloads.setup(LESSON, site) + say)
+@pytest.fixture
+def small(tmp_path):
+    """A folder that the first cell takes for the project, and that is imported in no time."""
+    for name in (
+        "minidepth.py",
+        "minidepth_lab/__init__.py",
+        "docs/site/minidepth_site/widgets.py",
+    ):
+        path = tmp_path / "small" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    return tmp_path / "small"
+
+
+def test_the_code_comes_from_the_site_if_it_is_not_here(small, tmp_path):
+    shutil.make_archive(tmp_path / "published" / "minidepth", "zip", small)
+    with browser.serving(tmp_path / "published") as site:
+        code, out, err = execute(tmp_path / "mine", downloads.setup(LESSON, site) + SAY)
     assert code == 0, err
-    here = f"from {tmp_path}/minidepth-project/minidepth.py\n"
+    here = f"from {tmp_path}/mine/minidepth-project/minidepth.py\n"
     assert out == f"The code comes from {site}minidepth.zip\n{here}"
     # the second time it is here: nothing is asked of the site
-    code, out, err = execute(tmp_path, downloads.setup(LESSON, "http://127.0.0.1:9/") + say)
+    code, out, err = execute(tmp_path / "mine", downloads.setup(LESSON, NOWHERE) + SAY)
     assert (code, out) == (0, here), err
+    code, out, err = execute(tmp_path / "other", downloads.setup(LESSON, NOWHERE))
+    assert code == 1 and "cannot be had" in out and "minidepth is not here" in err
 
 
-def test_what_is_here_or_above_or_installed_comes_before_the_site(tmp_path):
-    nowhere = downloads.setup(LESSON, "http://127.0.0.1:9/")
-    project = tmp_path / "project"
-    for name in ("minidepth_lab", "docs/site"):
-        shutil.copytree(ROOT / name, project / name)
-    shutil.copy(ROOT / "minidepth.py", project)
-    folder = project / "docs" / "tutorials"
-    folder.mkdir()
-    say = "\nimport minidepth; print('from', minidepth.__file__)"
-    code, out, err = execute(folder, nowhere + say)
-    assert (code, out) == (0, f"from {project}/minidepth.py\n"), err
+def test_what_is_above_or_installed_comes_before_the_site(small, tmp_path):
+    setup = downloads.setup(LESSON, NOWHERE) + SAY
+    code, out, err = execute(small / "docs" / "tutorials", setup)
+    assert (code, out) == (0, f"from {small}/minidepth.py\n"), err
     # an installation, for which a folder on the path does here
-    path = ", ".join(repr(str(project / part)) for part in ("", "docs/site"))
-    installed = f"import sys; sys.path[:0] = [{path}]\n"
-    (tmp_path / "elsewhere").mkdir()
-    code, out, err = execute(tmp_path / "elsewhere", installed + nowhere + say)
-    assert (code, out) == (0, f"from {project}/minidepth.py\n"), err
+    path = ", ".join(repr(str(small / part)) for part in ("", "docs/site"))
+    code, out, err = execute(tmp_path / "mine", f"import sys; sys.path[:0] = [{path}]\n{setup}")
+    assert (code, out) == (0, f"from {small}/minidepth.py\n"), err
 
 
 # ---------- the workflow that publishes ----------
@@ -219,12 +213,8 @@ SETTINGS = dict(out_dir='runs', steps=4, warmup_steps=1, max_rows=90, eval_every
                 eval_problems=2, watch_problems=0, eval_blocks=4, d_model=8, d_ff=8)"""
 
 
-def tiny_kaggle(site=""):
-    """The Kaggle notebook as a script, with tiny models."""
-    text = script(downloads.notebook(KAGGLE, site))
-    text, n = re.subn(r'PRESET = "report"\nSETTINGS = .*', TINY, text)
-    assert n == 1
-    return text
+WHOLE = script(downloads.notebook(KAGGLE))
+SMALL = re.sub(r'PRESET = "report"\nSETTINGS = .*', TINY, WHOLE)
 
 
 @pytest.fixture
@@ -240,9 +230,9 @@ def kaggle(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(widgets, "here", None)
     monkeypatch.setattr(plt, "show", lambda: plt.close("all"))
 
-    def run(text=None):
+    def run(text=SMALL):
         capsys.readouterr()
-        exec(compile(text or tiny_kaggle(), "notebook", "exec"), {})
+        exec(compile(text, "notebook", "exec"), {})
         return capsys.readouterr().out
 
     return run
@@ -251,13 +241,6 @@ def kaggle(tmp_path, monkeypatch, capsys):
 def last_lines(said):
     """What the notebook prints in the end, without the seconds."""
     return re.findall(r"^ ?\d+ layers: last val .*, skipped steps \d+", said, re.MULTILINE)
-
-
-def test_the_kaggle_notebook_from_the_site_alone(site, tmp_path):
-    code, out, err = execute(tmp_path, tiny_kaggle(site) + OURS)
-    assert code == 0, err
-    assert out.startswith(f"The code comes from {site}") and "stored model of" in out
-    assert len(last_lines(out)) == 2 and where(tmp_path / "minidepth-project") in out
 
 
 @pytest.mark.parametrize("n_gpus", [1, 2])
@@ -282,7 +265,7 @@ def test_the_kaggle_notebook_trains_the_published_pair_on_t4s(kaggle, monkeypatc
     monkeypatch.setattr(torch, "ones", lambda *shape, device: torch.zeros(1))  # they do compute
     monkeypatch.setattr(torch.nn, "DataParallel", lambda model: model)
     monkeypatch.setattr(running, "train", train)
-    said = kaggle(script(downloads.notebook(KAGGLE)))
+    said = kaggle(WHOLE)
     assert f"found {n_gpus} x Tesla T4: preset report on cuda" in said
     assert asked == [(n, 151_665, 500, 16, "cuda", False) for n in (1, 12)]
     assert said.count("Wrapping model with DataParallel over 2 GPUs") == (2 if n_gpus == 2 else 0)
@@ -303,7 +286,7 @@ def test_the_kaggle_notebook_without_a_gpu_that_works_takes_small_models(
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: found)
     monkeypatch.setattr(torch, "ones", no_kernels)
-    text = script(downloads.notebook(KAGGLE)).replace("logs = {}", "raise EOFError", 1)
+    text = WHOLE.replace("logs = {}", "raise EOFError", 1)
     with pytest.raises(EOFError):
         kaggle(text)
     said = capsys.readouterr().out

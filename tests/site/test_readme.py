@@ -1,5 +1,6 @@
 """The README is short, and its answer and table are those of the stored runs. Every command of it
-and of the page of commands runs as it is written, with few steps and small models."""
+and of the page of commands runs as it is written, with few steps and small models; and so do the
+files of the page on tasks and studies of one's own."""
 
 import json
 import math
@@ -53,14 +54,14 @@ def shortened(line):
 
 
 def with_few_rows(name, monkeypatch):
-    """Let a study of many rows have three at most, from all over it: what its rows are is tested
+    """Let a study of many rows have two, the second from its middle: what its rows are is tested
     with the study."""
     study = registry.study(name)
     made = study.rows
 
     def few(*arguments):
         rows = list(made(*arguments).items())
-        return dict(rows[:: math.ceil(len(rows) / 3)])
+        return dict(rows[:: math.ceil(len(rows) / 2)])
 
     monkeypatch.setattr(study, "rows", few)
 
@@ -89,13 +90,8 @@ def test_its_answer_and_its_table_are_those_of_the_stored_runs():
     assert answer.written(README) == README, "run python docs/site/minidepth_site/answer.py"
 
 
-def test_it_is_short_and_has_the_three_commands():
+def test_it_is_short_and_its_links_lead_to_files():
     assert len(README.split()) <= 900
-    for line in ("train.py --n_layers 12", "train.py --verdict SOURCE", "-m pytest -n 3"):
-        assert f"python {line}" in README
-
-
-def test_its_links_lead_to_files():
     links = re.findall(r"\]\(([^)#]*)", README)
     assert len(links) > 15
     assert not [link for link in links if not (ROOT / link).exists()]
@@ -136,3 +132,47 @@ def test_every_task_stands_there_and_runs_with_three_depths(here, capsys):
         assert f"`{task}`" in row
         line = f"python train.py --data {task} --n_layers 1 2 3 --dry_run"
         assert train.main(shortened(line)) == 0, (task, capsys.readouterr().err)
+
+
+# ---------- a task and a study of one's own ----------
+
+TINY = "--steps 4 --warmup_steps 1 --batch_size 4 --eval_every 2 --d_model 16 --n_heads 2".split()
+
+
+def test_another_librarys_model_learns_a_task(here, capsys):
+    exec((here / "elsewhere.py").read_text("utf-8").replace("range(500)", "range(2)"), {})
+    assert "right; guessing, a shortcut: (0.0625, 0.25)" in capsys.readouterr().out
+
+
+def test_a_task_of_ones_own_trains_and_is_resumed_if_it_is_named_again(here, monkeypatch, capsys):
+    run, mine = pathlib.Path("runs", "own"), ["--data", "my_task.py"]
+    line = [*mine, "--n_layers", "1", "--name", "own", *TINY, "--sizes", "jumps=1"]
+    assert train.main(line) == 0
+    said = capsys.readouterr().out
+    assert "preset tasks" in said and "(places 8, jumps 1)" in said and "guessing 0.125" in said
+    saved = json.loads((run / "config.json").read_text())["train"]
+    assert saved["data"] == ["my_task.py"] and saved["sizes"] == ["places=8", "jumps=1"]
+    for file in ("state.pt", "log.jsonl"):  # cut off before its first checkpoint
+        (run / file).unlink()
+    monkeypatch.setattr(own_code, "NAMED", set())  # as in a new process
+    assert train.main(["--resume", str(run)]) == 2
+    assert "--data my_task.py" in capsys.readouterr().err
+    for words in (["--resume"], ["--mechanism"], ["--attention"]):
+        monkeypatch.setattr(own_code, "NAMED", set())
+        assert train.main([*words, str(run), *mine]) == 0
+    assert results.result(str(run))["guess"] == 1 / 8 and "jump 1" in capsys.readouterr().out
+
+
+def test_the_study_trains_its_two_rows_and_draws_its_figure(here, capsys):
+    own = "--study my_study.py --n_layers 1 --max_rows 60 --eval_problems 3 --eval_blocks 8".split()
+    assert train.main([*own, *TINY]) == 0
+    said = capsys.readouterr().out
+    assert "preset my_study: the study my_study.py is about it" in said
+    assert "2 runs, 0 finished before" in said
+    (folder,) = pathlib.Path("runs").glob("study_my_study_my_study_n_layers-1_*")
+    summary = json.loads((folder / "summary.json").read_text())
+    found = [run["labels"]["model"] for run in summary["runs"]]
+    assert found == ["dropout 0.0", "dropout 0.2"]
+    assert (folder / "gap.png").exists() and (folder / "summary.png").exists()
+    saved = [json.loads(path.read_text()) for path in here.glob("runs/my_study_*/config.json")]
+    assert {each["model"]["dropout"] for each in saved} == {0.0, 0.2}

@@ -8,6 +8,7 @@ import ast
 import contextlib
 import html.parser
 import inspect
+import io
 import itertools
 import json
 import os
@@ -43,26 +44,20 @@ import render  # noqa: E402
 SETTINGS = yaml_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
 NOTEBOOKS = [path for path in programs.programs() if not programs.prints_markdown(path)]
 TUTORIALS = [path for path in NOTEBOOKS if path.parent.name == "tutorials"]
-LESSONS = [path for path in TUTORIALS if path.stem != "from_scratch"]  # which is one program
 KAGGLE = DOCS / "how-to" / "kaggle_notebook.py"
+KNOWN = dict(  # where the project is, if a build is told
+    REPO_URL="https://code.example/us/minidepth", COLAB_URL="https://colab.example/",
+    KAGGLE_URL="https://kaggle.example/?src=a&b=", SITE_URL="https://site.example/docs/",
+)  # fmt: skip
 
 
-def cells(path):
-    """A percent file → [(is it Markdown, its source)], read without the help of Jupyter's tools."""
-    parts = re.split(r"^# %%(.*)\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    found = []
-    for words, source in zip(parts[1::2], parts[2::2]):
-        markdown = "[markdown]" in words
-        source = re.sub("^# ?", "", source, flags=re.MULTILINE) if markdown else source
-        found.append((markdown, source.strip("\n")))
-    return found
-
-
-def build(project, folder, run=True):
-    """mkdocs build --strict → (its exit code, what it said)"""
+def build(project, folder, run=True, **known):
+    """mkdocs build --strict, which is told no address but these → (its exit code, what it said)"""
     environment = os.environ | dict(DOCS_EXECUTE=str(run).lower(), NO_MKDOCS_2_WARNING="1")
+    for name in (*KNOWN, "EDIT_URI"):
+        environment.pop(name, None)
     words = ["build", "--strict", "-d", str(folder)]
-    done = warm.run(words, warm.BUILDS, cwd=project, env=environment)
+    done = warm.run(words, warm.BUILDS, cwd=project, env=environment | known)
     return done.returncode, re.sub(r"\x1b\[[\d;]*m", "", done.stdout + done.stderr)  # no colours
 
 
@@ -84,135 +79,113 @@ def site(tmp_path_factory):
 
 def test_a_page_reads_nothing_relative_to_the_working_directory():
     for path in [*NOTEBOOKS, KAGGLE]:
-        code = "\n".join(source for markdown, source in cells(path) if not markdown)
+        code = "\n".join(programs.cells_of_code(path))
         assert not re.search(r"""["']docs/""", code), path
         assert not re.search(r"^(import|from) train\b", code, re.MULTILINE), path
 
 
-@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
-def test_a_lesson_has_its_parts(path):
-    """What one finds, an assert of it, and exercises of which two are answered at least."""
-    text, first = path.read_text(encoding="utf-8"), cells(path)[0][1]
-    assert first.startswith("# ") and re.search(r"\*\*(?:\S+\s+){2}", first)
-    lesson, _, asked = text.partition("\n# ## Exercises\n")
-    assert re.findall(r"^(?: *)assert ", lesson, re.MULTILINE)
-    assert not re.search(r"^# %% (?!\[markdown\]|tags=)", text, re.MULTILINE)  # would do nothing
-    tags = re.findall(r"^# %% \[markdown\] tags=\[\"(.*)\"\]$", asked, re.MULTILINE)
-    assert tags.count("answer") >= 2 and set(tags) == {"hint", "answer"}
+def test_a_cell_is_marked_by_what_means_something():
+    """With a tag that is mistyped an answer would not be folded, and stand in the notebook."""
+    meant = {*render.FOLDS, "exercise", "check", "hide", "python"}
+    for path in NOTEBOOKS:
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"^# %% (?!\[markdown\]|tags=)", text, re.MULTILINE), path
+        for cell in programs.notebook(path).cells:
+            assert meant.issuperset(cell.metadata.get("tags", ())), (path, cell.source)
 
 
-@pytest.fixture
-def project(tmp_path):
+# ---------- a site of one page ----------
+
+
+def make_project(folder):
     """A project with our mkdocs.yml and hooks, and a single tutorial, to be written."""
     settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     settings = settings[: settings.index("\nnav:")] + "\nnav: [tutorials/01_page.md]\n"
-    shutil.copytree(DOCS / "site", tmp_path / "docs" / "site")
-    (tmp_path / "minidepth.py").write_text("x = 1\n")
-    (tmp_path / "mkdocs.yml").write_text(settings, encoding="utf-8")
-    (tmp_path / "docs" / "tutorials").mkdir()
-    return tmp_path
+    shutil.copytree(DOCS / "site", folder / "docs" / "site")
+    (folder / "minidepth.py").write_text("x = 1\n")
+    (folder / "mkdocs.yml").write_text(settings, encoding="utf-8")
+    (folder / "docs" / "tutorials").mkdir()
 
 
 def write(project, *parts):
-    text = "# %% [markdown]\n# # A\n\n" + "\n\n".join(f"# %%{part}" for part in parts)
+    text = "\n\n".join(f"# %%{part}" for part in parts)
     (project / "docs" / "tutorials" / "01_page.py").write_text(text + "\n")
 
 
-DRAW = "\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.title('T')\nplt.show()"
-SEE = ' [markdown]\n# What to see: *up*, "so".\n#\n# More.'
-
-
-def page_of(project):
-    return (project / "site" / "tutorials" / "01_page" / "index.html").read_text()
-
-
-def test_a_failing_cell_ends_the_build_and_names_page_and_line(project):
-    write(project, "\nprint(1)\nassert 1 == 2")
-    code, said = build(project, project / "site")
+def test_a_cell_that_fails_ends_the_build_and_is_named(tmp_path):
+    make_project(tmp_path)
+    write(tmp_path, "\nprint(1)\nassert 1 == 2")
+    code, said = build(tmp_path, tmp_path / "site")
     assert code == 1
     assert re.search("(?s)tutorials/01_page.*-> 2 assert 1 == 2.*AssertionError", said), said
 
 
-def test_a_figure_needs_its_paragraph():
-    drawn = '<div><div class="jp-RenderedSVG"><svg></svg></div></div>'
-    other = '<div><div class="jp-RenderedMarkdown"><p>Who to see: up.</p></div></div>'
-    for after in ("", "<div>1</div>", other):
-        box = bs4.BeautifulSoup(drawn + after, "html.parser").div
-        with pytest.raises(ValueError, match="01_page.py: a figure without 'What to see:'"):
-            render.figure(box, itertools.count(1), "01_page.py")
-
-
-def test_the_way_to_download_a_page_stands_below_its_first_paragraph(project):
-    path = project / "docs" / "tutorials" / "01_page.py"
-    text = "# %% [markdown]\n# # A\n#\n# You learn.\n#\n# So:\n\n# %%\nprint(1)\n"
-    folded = f'\n# %% [markdown] tags=["answer"]\n# {"word " * 300}\n'  # is not read
-    path.write_text(text + folded)
-    code, said = build(project, project / "site", run=False)
-    assert code == 0, said
-    additions = "<p>Read 1 min.</p>\n<p>Download this page: .*</p>"
-    assert re.search(f"(?s)<p>You learn.</p>\n{additions}.*<p>So:</p>", page_of(project))
-
-
-def test_where_the_project_is_known_pages_lead_there(project, monkeypatch):
-    claim = "**Two layers learn what one does not:** so."
-    write(project, f" [markdown]\n# **Time** short.\n#\n# {claim}")
-    known = dict(
-        REPO_URL="https://code.example/us/minidepth", COLAB_URL="https://colab.example/",
-        KAGGLE_URL="https://kaggle.example/?src=a&b=", SITE_URL="https://site.example/docs/",
-    )  # fmt: skip
-    for name in (*known, "EDIT_URI"):
-        monkeypatch.delenv(name, raising=False)
-    code, said = build(project, project / "site", run=False)
-    assert code == 0, said
-    assert not re.search("og:image|Colab|Kaggle|the project|rel=.?edit", page_of(project))
-    for name, value in known.items():
-        monkeypatch.setenv(name, value)
-    code, said = build(project, project / "site", run=False)
-    assert code == 0, said
-    for part in (
-        'href="https://code.example/us/minidepth/edit/main/docs/tutorials/01_page.py"',
-        '"https://code.example/us/minidepth">the project',
-        'href="https://colab.example/tutorials/01_page.ipynb"',
-        'href="https://kaggle.example/?src=a&amp;b=tutorials/01_page.ipynb"',
-        'og:title" content="A"',
-        'og:description" content="Two layers learn what one does not."',
-        'og:image" content="https://site.example/docs/assets/social.png"',
-    ):
-        assert part in page_of(project)
-
-
-def test_the_home_page_says_where_to_clone_the_project_from():
-    (sentence,) = [text for _, text in cells(DOCS / "index.py") if "unpack" in text]
-    soup = bs4.BeautifulSoup(markdown.markdown(sentence), "html.parser")
-    hooks.add_clone(soup, "https://code.example/us/minidepth")
-    said = " ".join(soup.get_text().split())
-    assert "download the project (or git clone https://code.example/us/minidepth) and" in said
-
-
-def test_a_dead_link_ends_the_build(project):
+def test_a_dead_link_ends_the_build(tmp_path):
+    make_project(tmp_path)
     links = "[there](02_other.md), [here](01_page.md#a), [nowhere](01_page.md#b)"
-    write(project, f" [markdown]\n# {links}")
-    code, said = build(project, project / "site", run=False)
+    write(tmp_path, f" [markdown]\n# # A\n#\n# {links}")
+    code, said = build(tmp_path, tmp_path / "site", run=False)
     assert code == 1 and "not there" in said and "no such anchor" in said
     assert said.count("WARNING") == 2
 
 
-def test_a_page_shows_what_it_prints_and_draws(project):
-    write(
-        project,
-        f"{DRAW}\nprint('7 < 8')\n9",
-        SEE,
-        ' tags=["hide", "python"]\nprint("def f(): 1")',
-        "\nimport minidepth as md\nopen('n', 'a').write('1')\nprint('x', flush=True)\nprint(md.x)",
-        " [markdown]\n# [here](01_page.md#a), [zip](../minidepth.zip)\n#\n# ```\n# once\n# ```",
-    )
-    for x, runs in ((1, 1), (1, 1), (2, 2)):  # the second time from the cache
-        (project / "minidepth.py").write_text(f"x = {x}\n")
-        code, said = build(project, project / "site")
-        assert code == 0, said
-        assert len((project / "n").read_text()) == runs
-        page = page_of(project)
-        assert f'<div class="output highlight"><pre><code>x\n{x}</code></pre></div>' in page
+# the words that are folded are not read
+PARTS = [
+    """ [markdown]
+# # A
+#
+# You learn.
+#
+# So: [here](01_page.md#a), [zip](../minidepth.zip)
+#
+# **Time** short. **Two layers learn what one does not:** so.
+#
+# ```
+# once
+# ```""",
+    """
+import matplotlib.pyplot as plt
+plt.plot([1, 2])
+plt.title('T')
+plt.show()
+print('7 < 8')
+9""",
+    ' [markdown]\n# What to see: *up*, "so".\n#\n# More.',
+    ' tags=["hide", "python"]\nprint("def f(): 1")',
+    "\nimport minidepth as md\nopen('n', 'a').write('1')\nprint('x', flush=True)\nprint(md.x)",
+    " [markdown]\n# 1. Why?",
+    ' [markdown] tags=["hint"]\n# Look.',
+    ' [markdown] tags=["answer"]\n# So:',
+    ' tags=["answer"]\nprint(6 * 7)',
+    ' [markdown] tags=["answer"]\n# Or so.',
+    " [markdown]\n# 2. How?",
+    f' [markdown] tags=["answer"]\n# Thus.\n#\n# {"word " * 300}',
+]
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory):
+    """The page of PARTS, as it is built first, and once more when the code that it imports has
+    changed and the project has addresses."""
+
+    def make(folder):
+        make_project(folder)
+        write(folder, *PARTS)
+        for x, known in ((1, {}), (2, KNOWN)):
+            (folder / "minidepth.py").write_text(f"x = {x}\n")
+            code, said = build(folder, folder / f"site{x}", **known)
+            assert code == 0, said
+
+    folder = made_once(tmp_path_factory, "page", make)
+    assert (folder / "n").read_text() == "11"  # it has run twice
+    path = "tutorials/01_page/index.html"
+    return [(folder / name / path).read_text() for name in ("site1", "site2")]
+
+
+def test_a_page_shows_what_it_prints_and_draws(built):
+    page, again = built
+    for x, each in enumerate(built, 1):
+        assert f'<div class="output highlight"><pre><code>x\n{x}</code></pre></div>' in each
     assert '<div class="output highlight"><pre><code>7 &lt; 8</code></pre></div>' in page
     figure = re.search("(?s)<figure><svg(.*)</svg><figcaption>(.*?)</figcaption></figure>", page)
     assert "aria-label='Figure 1. up, \"so\".'" in figure[1] and ">T<" in figure[1]
@@ -228,41 +201,79 @@ def test_a_page_shows_what_it_prints_and_draws(project):
     assert not re.search("<script[^>]*src=.?http|jp-|MathJax", page)
 
 
-@pytest.mark.parametrize(("size", "least"), [(22, 150), (10, 330), (6, 400)])
-def test_a_figure_shrinks_until_its_smallest_text_can_just_be_read(size, least):
-    """And has its own width where that text is too small from the start."""
-    text = f'<text style="font: {size}px a">b</text><text style="font-size: 40px">c</text>'
-    svg = bs4.BeautifulSoup(f'<svg width="300pt">{text}</svg>', "html.parser").svg
-    assert render.widths(svg) == f"max-width: 400px; min-width: {least}px"
+def test_the_way_to_download_a_page_stands_below_its_first_paragraph(built):
+    additions = r"<p>Read 1 min, runs in \d+ s <.*</p>\n<p>Download this page: .*</p>"
+    assert re.search(f"<p>You learn.</p>\n{additions}\n<p>So: ", built[0])
 
 
-def test_hints_and_answers_are_folded_with_the_code_that_they_need(project):
-    write(
-        project,
-        " [markdown]\n# 1. Why?",
-        ' [markdown] tags=["hint"]\n# Look.',
-        ' [markdown] tags=["answer"]\n# So:',
-        ' tags=["answer"]\nprint(6 * 7)',
-        ' [markdown] tags=["answer"]\n# Or so.',
-        " [markdown]\n# 2. How?",
-        ' [markdown] tags=["answer"]\n# Thus.',
-    )
-    code, said = build(project, project / "site")
-    assert code == 0, said
-    page = page_of(project)
+def test_hints_and_answers_are_folded_with_the_code_that_they_need(built):
+    page = built[0]
     folds = re.findall("(?s)<details class=.?(tip|success).*?</details>", page)
     assert folds == ["tip", "success", "success"]  # one answer, however many cells it has
     first, last = page.index("<p>So:</p>"), page.index("<p>Thus.</p>")
     shown = page.index("42", first)
     assert first < shown < page.index("<p>Or so.</p>", shown) < page.index("</details>", first)
     assert page.rindex("</details>", 0, last) < page.index("How?")
-    assert re.search(r"<p>Read 1 min, runs in \d+ s <", page[:first])
 
 
-def test_the_archive_is_the_project(tmp_path):
+def test_where_the_project_is_known_pages_lead_there(built):
+    page, known = built
+    assert not re.search("og:image|Colab|Kaggle|the project|rel=.?edit", page)
+    for part in (
+        'href="https://code.example/us/minidepth/edit/main/docs/tutorials/01_page.py"',
+        '"https://code.example/us/minidepth">the project',
+        'href="https://colab.example/tutorials/01_page.ipynb"',
+        'href="https://kaggle.example/?src=a&amp;b=tutorials/01_page.ipynb"',
+        'og:title" content="A"',
+        'og:description" content="Two layers learn what one does not."',
+        'og:image" content="https://site.example/docs/assets/social.png"',
+    ):
+        assert part in known
+
+
+# ---------- what pages are made with ----------
+
+
+def test_a_figure_needs_its_paragraph():
+    drawn = '<div><div class="jp-RenderedSVG"><svg></svg></div></div>'
+    other = '<div><div class="jp-RenderedMarkdown"><p>Who to see: up.</p></div></div>'
+    for after in ("", "<div>1</div>", other):
+        box = bs4.BeautifulSoup(drawn + after, "html.parser").div
+        with pytest.raises(ValueError, match="01_page.py: a figure without 'What to see:'"):
+            render.figure(box, itertools.count(1), "01_page.py")
+
+
+def test_a_figure_shrinks_until_its_smallest_text_can_just_be_read():
+    """And has its own width where that text is too small from the start."""
+    for size, least in ((22, 150), (10, 330), (6, 400)):
+        text = f'<text style="font: {size}px a">b</text><text style="font-size: 40px">c</text>'
+        svg = bs4.BeautifulSoup(f'<svg width="300pt">{text}</svg>', "html.parser").svg
+        assert render.widths(svg) == f"max-width: 400px; min-width: {least}px"
+
+
+def test_a_docstring_is_shown_as_it_is_written():
+    for docstring, shown in (
+        ("(B, T)\n\ncopy   this\nmatch  that", "(B, T)\n\n    copy   this\n    match  that"),
+        ("after </think>, a_b", "after \\</think\\>, a\\_b"),
+        ("`</think>` and a_b", "`</think>` and a_b"),
+        ("python train.py", "    python train.py"),
+        ("    python train.py   one run", "    python train.py   one run"),
+    ):
+        assert docstrings.as_markdown(docstring) == shown
+
+
+def test_the_home_page_says_where_to_clone_the_project_from():
+    cells = programs.notebook(DOCS / "index.py").cells
+    (sentence,) = [cell.source for cell in cells if "unpack" in cell.source]
+    soup = bs4.BeautifulSoup(markdown.markdown(sentence), "html.parser")
+    hooks.add_clone(soup, "https://code.example/us/minidepth")
+    said = " ".join(soup.get_text().split())
+    assert "download the project (or git clone https://code.example/us/minidepth) and" in said
+
+
+def test_the_archive_is_the_project():
     """All that a build may read, and nothing that it makes."""
-    (tmp_path / "minidepth.zip").write_bytes(downloads.archive())
-    with zipfile.ZipFile(tmp_path / "minidepth.zip") as zipped:
+    with zipfile.ZipFile(io.BytesIO(downloads.archive())) as zipped:
         names = set(zipped.namelist())
         assert zipped.read("minidepth.py") == (ROOT / "minidepth.py").read_bytes()
     for folder in ("docs", "tests", ".github"):
@@ -290,6 +301,10 @@ class Page(html.parser.HTMLParser):
             self.levels.append(int(tag[1]))
         if tag == "img" and not a.get("alt") or a.get("role") == "img" and not a.get("aria-label"):
             self.unnamed.append(attrs)
+
+
+def soup_of(path):
+    return bs4.BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
 
 
 @pytest.fixture(scope="session")
@@ -321,7 +336,7 @@ def test_every_link_leads_somewhere(site, pages):
 
 
 def test_the_page_of_a_dead_address_leads_on(site):
-    soup = bs4.BeautifulSoup((site / "404.html").read_text(encoding="utf-8"), "html.parser")
+    soup = soup_of(site / "404.html")
     addresses = [link["href"] for link in soup.select("article a")]
     assert len(addresses) == 2 and "There is no page at this address" in soup.get_text()
     for address in addresses:  # counted from the root: the dead address may lie in any folder
@@ -329,7 +344,7 @@ def test_the_page_of_a_dead_address_leads_on(site):
 
 
 def test_the_home_page_leads_to_every_page_of_the_nav(site):
-    soup = bs4.BeautifulSoup((site / "index.html").read_text(encoding="utf-8"), "html.parser")
+    soup = soup_of(site / "index.html")
     links = {link["href"] for link in soup.select("article details h3 + ul a")}
     sections = [entry for entry in SETTINGS["nav"] for name in entry if isinstance(entry, dict)]
     wanted = [page for page in programs.in_nav(sections) if page != "index.md"]
@@ -342,12 +357,9 @@ def test_each_page_says_in_a_sentence_what_it_says(site):
     seen = {}
     for page in programs.in_nav(SETTINGS["nav"]):
         path = site / page.removesuffix(".md").removesuffix("index").removesuffix("README")
-        head = (path / "index.html").read_text(encoding="utf-8").partition("</head>")[0]
-        soup = bs4.BeautifulSoup(head, "html.parser")
-        (description,) = soup.select('meta[name="description"]')
-        seen[page] = description["content"]
+        text = (path / "index.html").read_text(encoding="utf-8")
+        (seen[page],) = re.findall('<meta name="description" content="(.*?)"', text)
     assert len(set(seen.values())) == len(seen)
-    assert seen["index.md"].startswith("On chained lookups, yes: one more pass, one more step.")
 
 
 def test_experiments_and_code_are_not_searched_and_what_functions_do_is(site):
@@ -359,7 +371,7 @@ def test_experiments_and_code_are_not_searched_and_what_functions_do_is(site):
     code = inspect.getsource(md.lr_at).splitlines()[-1].strip()
     assert "half a cosine" in lr_at["text"] and code not in lr_at["text"]
     page = (site / "reference" / "api" / "index.html").read_text(encoding="utf-8")
-    assert code in bs4.BeautifulSoup(page, "html.parser").get_text()
+    assert code in html.unescape(re.sub("<[^>]*>", "", page))
 
 
 def test_headings_are_in_order_and_pictures_have_a_text(site, pages):
@@ -370,12 +382,10 @@ def test_headings_are_in_order_and_pictures_have_a_text(site, pages):
         assert not page.unnamed, path
 
 
-def test_downloads_are_there(site):
+def test_a_page_is_offered_as_it_is_and_as_a_notebook(site):
     for path in TUTORIALS:
         assert (site / "tutorials" / path.name).read_text() == path.read_text()
         assert json.loads((site / "tutorials" / f"{path.stem}.ipynb").read_text())["cells"]
-    assert (site / "how-to" / "kaggle_notebook.ipynb").exists()
-    assert (site / "minidepth.zip").stat().st_size > 10_000
 
 
 def test_the_reference_is_complete(site):
@@ -394,34 +404,18 @@ def described(path):
             yield node.name
 
 
-def test_the_pages_of_functions_have_all_that_are_described(site):
-    ids = set()
-    rooms = [path.parent.name for path in (site / "reference" / "laboratory").glob("*/index.html")]
+def test_the_pages_of_functions_have_all_that_are_described(site, pages):
+    reference, ids = site / "reference", set()
+    rooms = list((reference / "laboratory").glob("*/index.html"))
     assert len(rooms) == len(programs.rooms()) > 9
-    for page in ("api", *(f"laboratory/{room}" for room in rooms)):
-        text = (site / "reference" / page / "index.html").read_text(encoding="utf-8")
-        article = text.partition("<article")[2].partition("</article>")[0]
-        ids |= Page(article).ids
-        assert '<details class="mkdocstrings-source"' in article
+    for path in (reference / "api" / "index.html", *rooms):
+        ids |= pages[path].ids
+        assert '<details class="mkdocstrings-source"' in path.read_text(encoding="utf-8")
     wanted = set()
     for module, path in programs.project_modules().items():
         if module != "train":  # the command, which is run and not imported
             wanted |= {f"{module}.{name}" for name in described(path)}
     assert len(wanted) > 200 and not wanted - ids
-
-
-@pytest.mark.parametrize(
-    "docstring, shown",
-    [
-        ("(B, T)\n\ncopy   the second\nmatch  the first", "(B, T)\n\n    copy   the second\n    match  the first"),  # noqa: E501
-        ("after </think>, a_b", "after \\</think\\>, a\\_b"),
-        ("`</think>` and a_b", "`</think>` and a_b"),
-        ("python train.py", "    python train.py"),
-        ("    python train.py   one run", "    python train.py   one run"),
-    ],
-)  # fmt: skip
-def test_a_docstring_is_shown_as_it_is_written(docstring, shown):
-    assert docstrings.as_markdown(docstring) == shown
 
 
 # ---------- in a browser ----------
@@ -599,13 +593,3 @@ def test_a_search_finds_the_right_page_first(tab, address):
       return first
     }})()""")
     assert found == FIRST_FOUND
-
-
-def test_on_paper_what_is_folded_is_open(tab, address):
-    """The theme does it, as long as the folds are such as it knows."""
-    tab.open(address + "tutorials/3_one_look_or_two/")
-    opened, folds = ".md-content details[open]", tab.count(".md-content details")
-    assert tab.count(opened) == 0 and folds > 3
-    for event, n in (("beforeprint", folds), ("afterprint", 0)):
-        tab.run(f"dispatchEvent(new Event('{event}'))")
-        assert tab.count(opened) == n
