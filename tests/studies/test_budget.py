@@ -1,5 +1,7 @@
 """Depth or time: the study that gives every model the CPU time of twelve layers."""
 
+from types import SimpleNamespace
+
 import pytest
 
 import train
@@ -51,9 +53,9 @@ def test_the_cost_of_a_step_is_measured(capsys, monkeypatch):
     monkeypatch.setattr(budget, "measure", lambda name: 12.34)
     budget.main("1 layer")
     assert capsys.readouterr().out == "12.3\n"
-    monkeypatch.setattr(budget, "MODELS", dict.fromkeys(["1 layer"]))
-    monkeypatch.setattr(
-        budget.subprocess, "run", lambda command, **_: type("", (), dict(stdout=f"{len(command)}"))
-    )
+    monkeypatch.setattr(budget, "MODELS", ["1 layer"])
+    asked = lambda command, **_: SimpleNamespace(stdout=f"{len(command)}")  # noqa: E731
+    monkeypatch.setattr(budget.subprocess, "run", asked)
     budget.main()
-    assert "1 layer" in (out := capsys.readouterr().out) and " 4.0 ms of CPU time" in out
+    out = capsys.readouterr().out
+    assert "1 layer" in out and " 4.0 ms of CPU time" in out

@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -84,6 +85,8 @@ def test_the_text_is_that_of_reread_or_ones_own(looped):
     configs = [registry.configs(preset) for preset in ("text_loops", "reread")]
     loops, plain = (registry.data_of(t, m.block_size) for m, t in configs)
     assert loops.fingerprint() == plain.fingerprint() and loops.facts["train_rows"] == 840
+    words = loops.tokenizer.decode(np.concatenate([*loops.train[0], *loops.val[0]]))
+    assert "a heating pad for $30" in words  # of the problems that are in the repository
 
 
 # ---------- what is measured ----------

@@ -5,26 +5,15 @@ import itertools
 
 import pytest
 import torch
+from oracle import Oracle
 
 import minidepth as md
 import train
+from conftest import draw_of
 from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import inspect
 from minidepth_lab.studies import map as study
 from minidepth_lab.tasks import TASKS
-
-ON_MAP = [(task, sizes) for task, sizes in study.MAPPED.values()]
-
-
-def drawn(name, n=300, test=False, seed="test", **sizes):
-    """(task, all sizes, tokens, targets, difficulty of each place) of n sequences."""
-    task = TASKS[name]
-    sizes = task.sizes | sizes
-    tokens, targets = task.draw(n, md.generator(seed), test, **sizes)
-    assert tokens.shape == targets.shape and tokens.dtype == targets.dtype == torch.int64
-    hard = task.difficulty(tokens, targets, **sizes)
-    return task, sizes, tokens, targets, hard
-
 
 # ---------- answers, each computed in another way ----------
 
@@ -53,8 +42,9 @@ def test_a_hint_is_the_node_that_an_answer_has_to_be_compared_with():
 def test_reachability_cannot_be_told_by_the_places_of_the_nodes_alone():
     """Whether an end is the last of its path, or the start the first, says nothing; and there are
     as many of either answer at each distance."""
-    last, answers = collections.Counter(), collections.Counter()
-    _, _, tokens, targets, hard = drawn("reachability", 1000)
+    task, last, answers = TASKS["reachability"], collections.Counter(), collections.Counter()
+    sizes, tokens, targets = draw_of(task, 1000)
+    hard = task.difficulty(tokens, targets, **sizes)
     for x, y, distance in zip(tokens.tolist(), targets.tolist(), hard.tolist()):
         sources, ends = set(x[0:28:2]), set(x[1:28:2])
         for at in range(28, 44, 2):
@@ -69,27 +59,14 @@ def test_reachability_cannot_be_told_by_the_places_of_the_nodes_alone():
 # ---------- what holds for all of them ----------
 
 
-class Knows(torch.nn.Module):
-    """Right up to a difficulty, and wrong beyond it."""
-
-    def __init__(self, targets, hard, most):
-        super().__init__()
-        self.weight = torch.nn.Parameter(torch.zeros(1))
-        self.said = torch.where((hard <= most) & (targets >= 0), targets, 199)
-
-    def forward(self, tokens):
-        start = self.at
-        self.at += len(tokens)
-        return torch.nn.functional.one_hot(self.said[start : self.at], 200)
-
-    at = 0
-
-
-@pytest.mark.parametrize(("name", "sizes"), ON_MAP)
+@pytest.mark.parametrize(("name", "sizes"), [each for each in study.MAPPED.values()])
 def test_accuracy_is_told_by_difficulty(name, sizes):
-    task, sizes, tokens, targets, hard = drawn(name, 300, **sizes)
-    most = sizes["n"][2]
-    measured = task.accuracy(Knows(targets, hard, most), tokens, targets, **sizes)
+    """Of a model that is right up to a difficulty, and wrong beyond it."""
+    task = TASKS[name]
+    sizes, tokens, targets = draw_of(task, 300, **sizes)
+    hard, most = task.difficulty(tokens, targets, **sizes), sizes["n"][2]
+    oracle = Oracle(tokens, torch.where(hard <= most, targets, 199))
+    measured = task.accuracy(oracle, tokens, targets, **sizes)
     by_n = {int(n): part["accuracy"] for n, part in measured["accuracy_by"]["n"].items()}
     assert by_n == {n: float(n <= most) for n in sizes["n"]}
     assert measured["accuracy"] == pytest.approx(3 / 5)
