@@ -15,7 +15,7 @@ import train
 from minidepth_lab.base import configs
 from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.measure import judge
-from minidepth_lab.rows import to_data
+from minidepth_lab.rows import hub, to_data
 from minidepth_lab.studies import llmini, reread, thinking
 from minidepth_lab.tasks.base import own_code
 
@@ -328,6 +328,14 @@ def test_a_loader_of_ones_own_is_read_once_for_each_seed(tmp_path, monkeypatch):
             for seed in (0, 1, 0)
         )
     assert a is again and [each.train[0].max() for each in (a, b)] == [8, 9]
+
+
+def test_what_is_not_cached_is_out_of_reach_offline_without_a_question(tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(hub, "fault", lambda url: pytest.fail("the hub was asked"))
+    why = hub.out_of_reach([("nobody/words", "model")])
+    assert why.startswith("nobody/words is not cached") and why.endswith("HF_HUB_OFFLINE is set")
 
 
 def test_a_file_of_ones_own_is_executed_only_if_the_command_names_it(tmp_path, monkeypatch, capsys):

@@ -110,10 +110,9 @@ def test_llminis_chunks_follow_each_other_where_no_stride_is_given(jsonl, tmp_pa
 @pytest.fixture(scope="module")
 def lookups(tmp_path_factory):
     """The folder of a short run of a depth task that no study measures afterwards."""
-    out = tmp_path_factory.mktemp("runs")
-    words = "--data icqa --preset tasks --steps 2 --warmup_steps 0 --eval_blocks 8 --name icqa"
-    assert train.main([*words.split(), "--out_dir", str(out)]) == 0
-    return str(out / "icqa")
+    about = dict(data="icqa", out_dir=str(tmp_path_factory.mktemp("runs")), name="icqa")
+    m, t = registry.configs("tasks", **about, steps=2, warmup_steps=0, eval_blocks=8)
+    return running.train(m, t, registry.data_of(t, m.block_size)).dir
 
 
 OF_ICQA = "icqa is a run of icqa; give one of"
@@ -151,9 +150,7 @@ def test_what_measures_runs_afterwards_says_what_is_wrong(
     assert (shelf / "new" / "runs.jsonl").read_bytes() == stored
 
 
-def test_what_is_measured_of_a_run_is_of_the_layers_that_it_has(tiny, tmp_path):
-    m, t = tiny(steps=3, eval_problems=0)
-    run = running.train(m, t)
-    for span in ((0, 1), (2, 1), (1, m.n_layers + 1)):
-        with pytest.raises(ValueError, match=f"layers {span[0]}-{span[1]} are not among the"):
-            layers.write_examined(run.dir, tmp_path / "out.json", [span])
+def test_what_is_measured_of_a_run_is_of_the_layers_that_it_has(finished, tmp_path):
+    for first, last in ((0, 1), (2, 1), (1, 3)):
+        with pytest.raises(ValueError, match=f"layers {first}-{last} are not among the 2 of"):
+            layers.write_examined(finished, tmp_path / "out.json", [(first, last)])

@@ -4,7 +4,6 @@ import dataclasses
 
 import pytest
 import torch
-from oracle import Oracle
 
 import minidepth as md
 import train
@@ -15,6 +14,7 @@ from minidepth_lab.measure import by_hand, results, ring_runs
 from minidepth_lab.models import variants
 from minidepth_lab.studies import ring
 from solvers import follow, pairs
+from tasks.oracle import Oracle
 
 TASK = tasks.TASKS["ring"]
 WRITTEN = dict(answer="written", lengths=(1, 3, 7), questions=5)

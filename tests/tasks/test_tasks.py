@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from oracle import Oracle
 
 import minidepth as md
 import train
@@ -15,10 +14,11 @@ from minidepth_lab.base import configs
 from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.measure import results
 from minidepth_lab.tasks import TASKS
-from minidepth_lab.tasks.base import own_code
+from minidepth_lab.tasks.base import own_code, task_data
 from minidepth_lab.tasks.base.sizes import sizes_of
 from minidepth_lab.tasks.icl_template import IclTemplate
 from solvers import all_patterns, pattern
+from tasks.oracle import Oracle
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
@@ -98,6 +98,7 @@ def test_the_first_rings_alone_are_asked(name, model, monkeypatch):
 
 
 def test_hints_are_given_in_the_first_part_of_training_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(task_data, "N_DRAWN", 100)
     given, real = [], IclTemplate.draw
 
     def see(self, *a, hinted=None, **k):

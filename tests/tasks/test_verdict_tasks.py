@@ -6,16 +6,17 @@ import itertools
 
 import pytest
 import torch
-from oracle import Oracle
 
+import minidepth as md
 from conftest import draw_of
 from minidepth_lab.tasks import TASKS
 from solvers import circle, follow
+from tasks.oracle import Oracle
 
 
 def rows(task, count=300, **sizes):
-    _, tokens, targets = draw_of(TASKS[task], count, **sizes)
-    assert tokens.shape == targets.shape
+    tokens, targets = TASKS[task].draw(count, md.generator("test"), **sizes)
+    assert tokens.shape == targets.shape and tokens.dtype == targets.dtype == torch.int64
     return list(zip(tokens.tolist(), targets.tolist()))
 
 
