@@ -177,7 +177,7 @@ class Seen(TorchDispatchMode):
 
 @pytest.mark.parametrize("at_once, rows", [(64 * 61, 64), (2**26, 256)])
 def test_all_logits_are_never_held_at_once(model, at_once, rows, monkeypatch):
-    """A part of the rows, on a CPU never more than 256, and in one array that is made once."""
+    """A part of the rows, on a CPU never more than 256, and in one array: all works in place."""
     monkeypatch.setattr(fast, "LOGITS_AT_ONCE", at_once)
     gpt = model(block_size=320)
     x = tokens(gpt, 2, 320)
@@ -186,7 +186,10 @@ def test_all_logits_are_never_held_at_once(model, at_once, rows, monkeypatch):
     logits = [(name, shape[0]) for name, shape, _ in seen.found if shape[1:] == (61,)]
     assert max(n for _, n in logits) == rows
     assert sum(n for name, n in logits if name == "aten.mm.out") == 640
-    assert sum(name.startswith("aten.empty") for name, n in logits if n == rows) == 1
+    views = ("aten.slice.Tensor", "aten.detach.default")
+    of_all = [name for name, n in logits if n == rows and name not in views]
+    made = [name for name in of_all if not name.endswith("out")]
+    assert made == ["aten.empty.memory_format"]
 
 
 def test_the_head_in_bf16_is_float64_to_what_its_eight_bits_allow(monkeypatch):

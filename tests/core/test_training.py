@@ -149,11 +149,8 @@ def test_an_infinite_gradient_skips_the_step(model, train_on, precision, scale, 
 def overflowing(monkeypatch):
     """FP16 begins with a loss scale at which gradients are infinite, so that steps are skipped."""
     real = torch.amp.GradScaler
-    monkeypatch.setattr(
-        torch.amp,
-        "GradScaler",
-        lambda kind, enabled: real(kind, enabled=enabled, init_scale=2.0**40),
-    )
+    large = lambda kind, enabled: real(kind, enabled=enabled, init_scale=2.0**40)  # noqa: E731
+    monkeypatch.setattr(torch.amp, "GradScaler", large)
 
 
 def test_data_is_told_of_no_step_that_was_skipped(tiny, data, monkeypatch, overflowing):
@@ -419,9 +416,8 @@ def test_skipped_steps_must_follow_one_another_to_end_a_run(tiny, data, monkeypa
     infinite = torch.tensor(math.inf)
     clip = lambda *a: (real(*a), infinite)[next(skips)]  # noqa: E731
     monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", clip)
-    log = running.train(
-        *tiny(steps=50, eval_every=25, eval_problems=0, watch_problems=0), data=data
-    ).log
+    silent = dict(eval_problems=0, watch_problems=0)
+    log = running.train(*tiny(steps=50, eval_every=25, **silent), data=data).log
     assert [record["skipped_steps"] for record in log] == [1, 24, 48]
 
 
