@@ -428,7 +428,7 @@ def test_a_run_without_a_name_is_called_by_the_preset_that_it_is_nearest_to(pres
 
 def test_the_clock_and_the_loss_scale_go_on_after_a_resume(tiny, data, overflowing):
     m, t = tiny(precision="fp16", steps=16, lr=1e-3, watch_problems=0, eval_problems=0)
-    stops = iter([False] * 14 + [True])
+    stops = iter([False] * 13 + [True])  # after its last evaluation
     part = running.train(m, t, data=data, stop=lambda: next(stops))
     path = os.path.join(part.dir, "state.pt")
     state = torch.load(path, weights_only=True)
