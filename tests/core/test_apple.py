@@ -27,19 +27,17 @@ class OnCUDA(torch.Tensor):
 
 
 def test_half_precision_is_refused():
-    assert (
-        machine.pick_precision("auto", MPS) is None and machine.pick_precision("fp32", MPS) is None
-    )
+    assert machine.pick_precision("auto", MPS) is machine.pick_precision("fp32", MPS) is None
     for name in ("fp16", "bf16"):
-        with pytest.raises(ValueError, match=f"precision {name} is wrong on .* use --precision fp"):
+        with pytest.raises(ValueError, match=f"precision {name} is wrong on"):
             machine.pick_precision(name, MPS)
 
 
 def test_layers_computed_twice_with_dropout_are_refused(tiny, data, begins, monkeypatch):
     monkeypatch.setattr(machine, "pick_device", lambda name: MPS)
-    rates = (dict(dropout=0.1), dict(dropout=0.0, residual_dropout=0.1))
-    for dropout in (*rates, dict(dropout=0.1, residual_dropout=0.0)):
-        with pytest.raises(ValueError, match="grad_checkpoint with dropout is wrong on Apple's"):
+    for rates in ((0.1, None), (0.0, 0.1), (0.1, 0.0)):
+        dropout = dict(zip(("dropout", "residual_dropout"), rates))
+        with pytest.raises(ValueError, match="grad_checkpoint with dropout is wrong"):
             running.train(*tiny(grad_checkpoint=True, **dropout), data=data)
     for either in (dict(grad_checkpoint=True, dropout=0.0), dict(dropout=0.1)):
         with pytest.raises(begins):
@@ -51,12 +49,11 @@ def test_processes_of_torchrun_train_on_the_cpu(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with monkeypatch.context() as patch:
         patch.setattr(torch, "ones", lambda n, **_: torch.zeros(n))  # it is tried out
-        assert (
-            machine.pick_device("auto") == machine.pick_device("mps") == MPS
-        )  # of one process alone
+        for name in ("auto", "mps"):  # of one process alone
+            assert machine.pick_device(name) == MPS
     monkeypatch.setattr(md, "processes", lambda: (0, 2))
     assert machine.pick_device("auto") == torch.device("cpu")
-    with pytest.raises(ValueError, match="device mps does not work under torchrun; use --device c"):
+    with pytest.raises(ValueError, match="mps does not work under torchrun"):
         machine.pick_device("mps")
 
 

@@ -17,9 +17,11 @@ from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.keep.folder import CarefulFolder
 from minidepth_lab.models import variants
 from minidepth_lab.rows import to_data
+from minidepth_lab.tasks import walk
+from minidepth_lab.tasks.base import task_data
 
 SMALL = dict(
-    n_layers=1, d_model=16, n_heads=2, d_ff=32, dropout=0.1, batch_size=4, grad_accum=1, steps=9,
+    n_layers=1, d_model=16, n_heads=2, d_ff=32, dropout=0.1, batch_size=4, grad_accum=1, steps=6,
     warmup_steps=1, eval_every=3, save_every=4, eval_blocks=8, max_rows=200, eval_problems=3,
     watch_problems=2, ring_questions=1,
 )  # fmt: skip
@@ -78,19 +80,35 @@ DATA = {  # name: (settings, what makes the data of them)
 }  # fmt: skip
 
 
-@pytest.fixture
-def made(jsonl, tmp_path):
-    def make(name, run="run"):
-        """(ModelConfig, TrainConfig, Data) of an implementation."""
+@pytest.fixture(autouse=True)
+def small_tests(monkeypatch):
+    """Tasks are tested on few sequences."""
+    monkeypatch.setattr(task_data, "N_DRAWN", 100)
+    monkeypatch.setattr(walk, "RINGS_TESTED", 20)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder, known = tmp_path_factory.mktemp("contracts"), {}
+    rows = [dict(text=f"{i} times {i} is {i * i}") for i in range(200)]
+    asked = [dict(question=f"{i} and {i}?", answer=f"#### {2 * i}") for i in range(99)]
+    for name, of_file in (("own", rows), ("asked", asked)):
+        lines = [json.dumps(row) + "\n" for row in of_file]
+        (folder / f"{name}.jsonl").write_text("".join(lines))
+    files = {"own rows": (str(folder / "own.jsonl"),)}
+    files["two files"] = ("embedded", str(folder / "asked.jsonl"))
+
+    def make(name, run="run", anew=False):
+        """(ModelConfig, TrainConfig, Data) of an implementation, the data as it was made before, or
+        anew."""
         given, load = DATA[name]
-        rows = [dict(text=f"{i} times {i} is {i * i}") for i in range(200)]
-        asked = [dict(question=f"{i} and {i}?", answer=f"#### {2 * i}") for i in range(99)]
-        files = {"own rows": (jsonl(rows),)}
-        files["two files"] = ("embedded", jsonl(asked, "asked.jsonl"))
-        settings = SMALL | given | dict(out_dir=str(tmp_path), name=run)
+        place = dict(out_dir=str(folder), name=f"{run} {list(DATA).index(name)}")
+        settings = SMALL | given | place
         settings["data"] = files.get(settings.get("data"), settings.get("data", "embedded"))
         m, t = registry.configs(settings.pop("preset"), **settings)
-        return m, t, (load or (lambda m, t: registry.data_of(t, m.block_size)))(m, t)
+        if anew or name not in known:
+            known[name] = (load or (lambda m, t: registry.data_of(t, m.block_size)))(m, t)
+        return m, t, known[name]
 
     return make
 
@@ -114,7 +132,9 @@ def test_what_data_draws_follows_from_the_step_the_seed_and_its_state(made, name
     other = dataclasses.replace(data, seed=1, state={**data.state})
     assert any(not torch.equal(other.draw(n, 6)[0], data.draw(n, 6)[0]) for n in range(4))
     prints = data.fingerprint()
-    assert prints == made(name)[2].fingerprint() and all(isinstance(n, int) for n in prints)
+    assert prints == made(name, anew=True)[2].fingerprint() and all(
+        isinstance(n, int) for n in prints
+    )
     changed = data.val[0].copy()
     changed[-1, 0] += 1
     assert dataclasses.replace(data, val=(changed, data.val[1])).fingerprint() != prints
@@ -131,7 +151,7 @@ def test_a_run_on_any_data_goes_on_where_it_was_stopped(made, name):
     asked = iter([False] * 4 + [True])
     part = running.train(m, t, data, stop=lambda: next(asked))
     assert not part.finished and checkpoints.read_state(f"{part.dir}/state.pt")["step"] == 5
-    again = running.train(*made(name, "stopped"), resume=True)
+    again = running.train(*made(name, "stopped", anew=True), resume=True)
     for row, other in zip(whole.log, again.log, strict=True):
         own = dict(seconds=row["seconds"], tokens_per_second=row["tokens_per_second"])
         assert other | own == row
@@ -200,6 +220,7 @@ def test_a_folder_gives_back_what_it_was_given(kind, tmp_path, monkeypatch):
 def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     settings = dict(n_layers=1, d_model=16, d_ff=16, max_rows=60, steps=3, warmup_steps=0)
+    settings |= dict(eval_problems=3, watch_problems=0)
     m, t = md.configs(**settings | dict(batch_size=4, grad_accum=1, eval_blocks=2, eval_every=1))
     model, log = md.train(m, t, md.load_data(t, m.block_size))
     assert not model.training and [record["step"] for record in log] == [1, 2, 3]
@@ -259,8 +280,11 @@ def test_a_model_gives_logits_or_sums_and_counts(name):
 
 
 def test_each_record_is_told_once_in_order_and_stop_is_asked_after_each_step(tmp_path, data):
-    settings = dict(n_layers=1, d_model=16, d_ff=16, steps=7, warmup_steps=0, eval_every=3)
-    m, t = md.configs(**settings | dict(batch_size=4, grad_accum=1, eval_blocks=2, eval_problems=0))
+    """And a run that is stopped goes on to the same weights, bit for bit, with dropout."""
+    settings = dict(n_layers=1, d_model=16, d_ff=16, dropout=0.1, steps=7, warmup_steps=0)
+    settings |= dict(batch_size=4, grad_accum=1, eval_every=3, eval_blocks=2, eval_problems=0)
+    settings |= dict(watch_problems=0)
+    m, t = md.configs(**settings)
     plain = md.load_data(dataclasses.replace(t, max_rows=60), m.block_size)
     told, asked = [], []
     model, log = md.train(m, t, plain, on_log=told.append, stop=lambda: asked.append(1) or False)
@@ -275,6 +299,10 @@ def test_each_record_is_told_once_in_order_and_stop_is_asked_after_each_step(tmp
     assert [record["train_loss"] for record in rest] == [record["train_loss"] for record in log]
     assert told == rest[len(part) :]  # what was told before is not told again
     assert same_weights(model, again)
+    path = tmp_path / "run" / "log.jsonl"
+    kept = path.read_text()
+    path.write_text("")  # killed between its weights and its log
+    assert md.train(m, t, plain, folder, resume=True)[1] == rest and path.read_text() == kept
     # the laboratory's: a tracker is told the same
     m, t = configs.make("laptop", **SMALL, block_size=80, out_dir=str(tmp_path), name="lab")
     seen = []

@@ -1,4 +1,4 @@
-"""Dropout where it is switched off in one part, and in compiled layers."""
+"""Masks of dropout: where they are drawn, what is kept of them, and in compiled layers."""
 
 import contextlib
 
@@ -8,15 +8,6 @@ import torch
 import minidepth as md
 from minidepth_lab.keep import running
 from minidepth_lab.models import compiling, fast
-
-
-def test_no_dropout_in_the_feed_forward_part_is_not_that_of_the_rest(model):
-    """0 is a value of its own; only an unset one is as --dropout."""
-    x = torch.randn(2, 9, 32)
-    for residual_dropout, drops in ((0.0, False), (None, True), (0.5, True)):
-        layer = model(dropout=0.5, residual_dropout=residual_dropout).train().blocks[0]
-        exact = layer.mlp.out(torch.nn.functional.gelu(layer.mlp.up(x)))
-        assert torch.equal(layer.mlp(x), exact) != drops
 
 
 def test_a_mask_is_drawn_where_the_numbers_are():

@@ -75,14 +75,6 @@ def largest_difference(a, b):
 # ---------- the same as one process ----------
 
 
-def test_two_processes_take_the_same_step_as_one(two, tmp_path):
-    _, _, (first, second) = two
-    one = ranks.one_step(str(tmp_path))
-    for found in (first["step"], second["step"]):
-        for key in one:
-            torch.testing.assert_close(found[key], one[key], atol=1e-6, rtol=1e-5)
-
-
 def shares_by_hand(m, t, data, seed_of):
     """A run of two processes' steps, taken in this one: each share of a part goes through the
     model by itself, with the dropout of its own process → (weights, losses)."""
@@ -120,20 +112,12 @@ def test_dropout_and_accumulation_on_two_processes_are_what_their_shares_give_by
     assert largest_difference(weights, first["weights"]) > 1e-3
 
 
-def test_processes_draw_dropout_of_their_own(two, tmp_path):
-    _, _, (first, second) = two
-    one = ranks.with_dropout(str(tmp_path))["seeds"]
-    first, second = first["dropout"]["seeds"], second["dropout"]["seeds"]
-    assert one == first and len(set(first) | set(second)) == 6
-
-
 @shares
 def test_shared_weights_and_layers_computed_twice_give_what_copies_give_with_dropout(two):
     """--fsdp and --grad_checkpoint together, over looped layers, against neither."""
     folder, _, (first, second) = two
     assert first["shared"]["losses"] == pytest.approx(first["dropout"]["losses"], rel=1e-5)
     assert largest_difference(first["shared"]["weights"], first["dropout"]["weights"]) < 1e-5
-    assert first["shared"]["seeds"] == first["dropout"]["seeds"]
     model, _ = checkpoints.load(folder / "two" / "shared")
     assert largest_difference(model.state_dict(), first["shared"]["weights"]) == 0
 
@@ -154,9 +138,8 @@ def test_a_stop_asked_of_one_process_stops_both_after_the_same_step(two):
     with ranks.replaced(make_optimizer=ranks.sgd):
         run = running.train(m, t, resume=True)
     assert [record["step"] for record in run.log] == [1, 2, 3]
-    assert [record["val_loss"] for record in run.log[:2]] == [
-        record["val_loss"] for record in whole[:2]
-    ]
+    for record, other in zip(run.log[:2], whole):
+        assert record["val_loss"] == other["val_loss"]
 
 
 def test_two_processes_end_early_together(two):

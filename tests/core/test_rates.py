@@ -20,11 +20,6 @@ def test_published_learning_rates():
         assert md.lr_at(step - 1, config) == pytest.approx(lr, rel=3e-3)
 
 
-def test_one_is_a_step_of_rise_and_less_is_a_share():
-    for given, steps in ((1, 1), (0.5, 20), (0.99, 39), (7, 7)):
-        assert configs.steps_of_rise(configs.TrainConfig(steps=40, warmup_steps=given)) == steps
-
-
 @pytest.mark.parametrize("floor", [0.0, 0.3, 1.0])
 def test_the_rate_falls_to_the_floor_that_is_asked_for_and_stays_there(floor):
     t = configs.make("laptop", steps=60, warmup_steps=4, lr=0.5, lr_floor=floor)[1]
@@ -39,7 +34,7 @@ def test_the_rate_falls_to_the_floor_that_is_asked_for_and_stays_there(floor):
     (dict(steps=12, warmup_steps=0.1), 1), (dict(steps=18, warmup_steps=0.1), 2),
     (dict(steps=26, warmup_steps=0.05), 1), (dict(steps=20), 2), (dict(steps=51), 50),
     (dict(steps=20, warmup_steps=7), 7), (dict(steps=4, warmup_steps=0.9), 3),
-    (dict(steps=20, lr_steps=10, warmup_steps=0.4), 4),
+    (dict(steps=20, lr_steps=10, warmup_steps=0.4), 4), (dict(steps=40, warmup_steps=1), 1),
     *((dict(steps=1, warmup_steps=share), 0) for share in (0, 0.1, 0.9)),
 ])  # fmt: skip
 def test_the_warm_up_is_a_number_of_steps_or_a_share_of_those_that_the_rate_changes_in(changes, at):
@@ -48,6 +43,7 @@ def test_the_warm_up_is_a_number_of_steps_or_a_share_of_those_that_the_rate_chan
     found = rates(**changes)
     assert found[: at + 1] == pytest.approx([step / at if at else 1 for step in range(at + 1)])
     assert found.index(max(found)) == at
+    assert configs.steps_of_rise(configs.make("laptop", **changes)[1]) == at
 
 
 @pytest.mark.parametrize(

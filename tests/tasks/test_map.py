@@ -7,24 +7,13 @@ import pytest
 import torch
 
 import minidepth as md
-import train
-from minidepth_lab.keep import checkpoints
+from conftest import draw_of
+from minidepth_lab.keep import registry, running
 from minidepth_lab.measure import inspect
 from minidepth_lab.studies import map as study
 from minidepth_lab.tasks import TASKS
-
-ON_MAP = [(task, sizes) for task, sizes in study.MAPPED.values()]
-
-
-def drawn(name, n=300, test=False, seed="test", **sizes):
-    """(task, all sizes, tokens, targets, difficulty of each place) of n sequences."""
-    task = TASKS[name]
-    sizes = task.sizes | sizes
-    tokens, targets = task.draw(n, md.generator(seed), test, **sizes)
-    assert tokens.shape == targets.shape and tokens.dtype == targets.dtype == torch.int64
-    hard = task.difficulty(tokens, targets, **sizes)
-    return task, sizes, tokens, targets, hard
-
+from minidepth_lab.tasks.base import task_data
+from tasks.oracle import Oracle
 
 # ---------- answers, each computed in another way ----------
 
@@ -53,8 +42,9 @@ def test_a_hint_is_the_node_that_an_answer_has_to_be_compared_with():
 def test_reachability_cannot_be_told_by_the_places_of_the_nodes_alone():
     """Whether an end is the last of its path, or the start the first, says nothing; and there are
     as many of either answer at each distance."""
-    last, answers = collections.Counter(), collections.Counter()
-    _, _, tokens, targets, hard = drawn("reachability", 1000)
+    task, last, answers = TASKS["reachability"], collections.Counter(), collections.Counter()
+    sizes, tokens, targets = draw_of(task, 1000)
+    hard = task.difficulty(tokens, targets, **sizes)
     for x, y, distance in zip(tokens.tolist(), targets.tolist(), hard.tolist()):
         sources, ends = set(x[0:28:2]), set(x[1:28:2])
         for at in range(28, 44, 2):
@@ -69,27 +59,14 @@ def test_reachability_cannot_be_told_by_the_places_of_the_nodes_alone():
 # ---------- what holds for all of them ----------
 
 
-class Knows(torch.nn.Module):
-    """Right up to a difficulty, and wrong beyond it."""
-
-    def __init__(self, targets, hard, most):
-        super().__init__()
-        self.weight = torch.nn.Parameter(torch.zeros(1))
-        self.said = torch.where((hard <= most) & (targets >= 0), targets, 199)
-
-    def forward(self, tokens):
-        start = self.at
-        self.at += len(tokens)
-        return torch.nn.functional.one_hot(self.said[start : self.at], 200)
-
-    at = 0
-
-
-@pytest.mark.parametrize(("name", "sizes"), ON_MAP)
+@pytest.mark.parametrize(("name", "sizes"), [each for each in study.MAPPED.values()])
 def test_accuracy_is_told_by_difficulty(name, sizes):
-    task, sizes, tokens, targets, hard = drawn(name, 300, **sizes)
-    most = sizes["n"][2]
-    measured = task.accuracy(Knows(targets, hard, most), tokens, targets, **sizes)
+    """Of a model that is right up to a difficulty, and wrong beyond it."""
+    task = TASKS[name]
+    sizes, tokens, targets = draw_of(task, 300, **sizes)
+    hard, most = task.difficulty(tokens, targets, **sizes), sizes["n"][2]
+    oracle = Oracle(tokens, torch.where(hard <= most, targets, 199))
+    measured = task.accuracy(oracle, tokens, targets, **sizes)
     by_n = {int(n): part["accuracy"] for n, part in measured["accuracy_by"]["n"].items()}
     assert by_n == {n: float(n <= most) for n in sizes["n"]}
     assert measured["accuracy"] == pytest.approx(3 / 5)
@@ -133,11 +110,23 @@ def test_cells_are_called_right_by_the_formula():
     assert study.called_right(measured)["S5", "layers"] == (3, 5)
 
 
-def test_how_two_layers_follow_three_jumps_is_measured_of_runs(tmp_path, measured_of):
-    """Of weights that are as drawn; against questions that are followed one by one."""
-    line = f"--preset map --data pointers --n_layers 2 --steps 2 --out_dir {tmp_path} --name a"
-    assert train.main([*line.split(), "--warmup_steps", "1", "--eval_blocks", "60"]) == 0
-    model, _ = checkpoints.load(tmp_path / "a")
+@pytest.fixture
+def trained(tmp_path, monkeypatch):
+    """Trains for two steps → (the run's folder, its model, whose weights are nearly as drawn)."""
+    monkeypatch.setattr(task_data, "N_DRAWN", 100)
+
+    def train(name, n_layers, *sizes):
+        short = dict(steps=2, warmup_steps=1, eval_blocks=9, out_dir=str(tmp_path), name="a")
+        m, t = registry.configs("map", data=name, n_layers=n_layers, sizes=sizes, **short)
+        run = running.train(m, t, registry.data_of(t, m.block_size))
+        return run.dir, run.model
+
+    return train
+
+
+def test_how_two_layers_follow_three_jumps_is_measured_of_runs(trained, measured_of):
+    """Against questions that are followed one by one."""
+    folder, model = trained("pointers", 2)
     task = TASKS["pointers"]
     tokens, targets = task.draw(600, md.generator("three jumps"), test=True)
     link = task.links(tokens, targets)["where it points"]
@@ -160,7 +149,7 @@ def test_how_two_layers_follow_three_jumps_is_measured_of_runs(tmp_path, measure
             hits = [each[b, place].item() == path[3] for each in (whole, cut)]
             looks = weights[b, :, place, path[2]]
             found["back" if path[2] < path[1] else "ahead"].append((*hits, looks))
-    measured = measured_of(tmp_path / "a", study)["inside"]
+    measured = measured_of(folder, study)["inside"]
     assert list(measured["right"]) == ["nothing cut", *task.links(tokens, targets)]
     share = measured["right"]["where it points"]["1 jump"]
     assert share == pytest.approx(sum(one_jump) / len(one_jump))
@@ -174,14 +163,11 @@ def test_how_two_layers_follow_three_jumps_is_measured_of_runs(tmp_path, measure
         assert list(measured["looks"][way]) == ["0", "1", "2", "3"]
 
 
-def test_where_a_step_of_a_path_is_found_is_measured_of_runs(tmp_path, measured_of):
-    line = f"--preset map --data reachability --n_layers 3 --steps 2 --out_dir {tmp_path} --name a"
-    sizes = ["--sizes", "n=1,hints=1", "--warmup_steps", "1", "--eval_blocks", "60"]
-    assert train.main([*line.split(), *sizes]) == 0
-    model, _ = checkpoints.load(tmp_path / "a")
+def test_where_a_step_of_a_path_is_found_is_measured_of_runs(trained, measured_of):
+    folder, model = trained("reachability", 3, "n=1", "hints=1")
     drawing = dict(test=True, n=(1,), hinted=True)
     tokens, targets = TASKS["reachability"].draw(300, md.generator("one step"), **drawing)
-    found = measured_of(tmp_path / "a", study)["inside"]
+    found = measured_of(folder, study)["inside"]
     words = inspect.lens(model, tokens)
     for name, from_place in (("next", 28), ("answer", 29)):
         assert list(found[name]) == ["0", "1", "2", "3"]
@@ -200,7 +186,3 @@ def test_where_a_step_of_a_path_is_found_is_measured_of_runs(tmp_path, measured_
     with inspect.without_links(model, 1, link), torch.no_grad():
         right = (model(tokens).argmax(-1) == targets)[:, 29::2]
     assert found["cut"]["2"] == pytest.approx(right.float().mean().item())
-    other = "--preset map --data parity --steps 2 --warmup_steps 1 --eval_blocks 60 --name b"
-    assert train.main([*other.split(), "--out_dir", str(tmp_path)]) == 0
-    with pytest.raises(ValueError, match="is a run of parity; give one of pointers or reachabil"):
-        study.inside(tmp_path / "b")

@@ -1,86 +1,32 @@
 """The task `ring` and its study: against a walk along the pairs, letter by letter."""
 
 import dataclasses
-import random
 
 import pytest
 import torch
 
 import minidepth as md
 import train
+from conftest import draw_of
 from minidepth_lab import tasks
 from minidepth_lab.keep import checkpoints, registry
 from minidepth_lab.measure import by_hand, results, ring_runs
 from minidepth_lab.models import variants
 from minidepth_lab.studies import ring
+from solvers import follow, pairs
+from tasks.oracle import Oracle
 
 TASK = tasks.TASKS["ring"]
 WRITTEN = dict(answer="written", lengths=(1, 3, 7), questions=5)
 
 
-def drawn(n=300, seed="test", **sizes):
-    """All sizes, and (tokens, targets) of n sequences as lists."""
-    tokens, targets = TASK.draw(n, md.generator(seed), **sizes)
-    assert tokens.shape == targets.shape and tokens.dtype == targets.dtype == torch.int64
-    return TASK.sizes | sizes, list(zip(tokens.tolist(), targets.tolist()))
-
-
-def parsed(x, y, sizes):
-    """({letter: the one that follows it}, [(letter, k, tokens after k, targets)]) of a sequence."""
-    ends = 2 * sizes["ring"]
-    assert y[:ends] == [-100] * ends
-    follows = dict(zip(x[0:ends:2], x[1:ends:2]))
-    written = sizes["answer"] == "written"
-    width = 1 + max(sizes["lengths"]) if written else 2
-    asked = []
-    for at in range(ends, len(x), width):
-        k = x[at] - sizes["letters"]
-        asked.append((x[at + 1], k, x[at + 2 : at + width], y[at : at + width]))
-    return follows, asked
-
-
 def test_letters_and_lengths_are_asked_evenly():
-    sizes, rows = drawn(n=2000, lengths=(1, 2, 4))
-    counts = {}
-    for x, y in rows:
-        _, asked = parsed(x, y, sizes)
-        for start, k, *_ in asked:
-            counts[start, k] = counts.get((start, k), 0) + 1
+    tokens, _ = TASK.draw(2000, md.generator("test"), lengths=(1, 2, 4))
+    asked = torch.stack((tokens[:, 16::2], tokens[:, 17::2]), 2).flatten(0, 1)
+    _, counts = asked.unique(dim=0, return_counts=True)
     expected = 2000 * 56 / (16 * 3)
     assert len(counts) == 48
-    assert max(abs(n - expected) for n in counts.values()) < 5 * expected**0.5
-
-
-def test_the_chance_of_written_steps_is_that_of_a_player():
-    """Which draws among the letters that the steps shown leave."""
-    sizes, rows = drawn(n=1500, **WRITTEN)
-    player, guessed, n = random.Random(0), 0, 0
-    for x, y in rows:
-        follows, asked = parsed(x, y, sizes)
-        for start, _, _, wanted in asked:
-            said, left = [], set(follows) - {start}
-            for right in (answers := [token for token in wanted if token != -100]):
-                said.append(player.choice(sorted(left)))
-                left.discard(right)  # the next token shows it
-            guessed, n = guessed + (said == answers), n + 1
-    guess, shortcut = TASK.chance(**WRITTEN)
-    assert guessed / n == pytest.approx(guess, abs=4 * (guess / n) ** 0.5) and shortcut is None
-
-
-class Oracle(torch.nn.Module):
-    """Says the targets, but at the numbers of `wrong` lengths something that is no letter."""
-
-    def __init__(self, tokens, targets, wrong):
-        super().__init__()
-        self.anchor = torch.nn.Parameter(torch.zeros(1))
-        self.table = {tuple(x): y for x, y in zip(tokens.tolist(), targets)}
-        self.wrong = wrong
-
-    def forward(self, x):
-        y = torch.stack([self.table[tuple(row)] for row in x.tolist()]).clamp(min=0)
-        for k in self.wrong:
-            y = torch.where(x.roll(1, 1) == 16 + k, 16, y)  # no letter
-        return torch.nn.functional.one_hot(y, 30).float()
+    assert (counts - expected).abs().max() < 5 * expected**0.5
 
 
 @pytest.mark.parametrize("changes", [dict(lengths=(1, 2, 4)), WRITTEN])
@@ -88,16 +34,16 @@ def test_accuracy_by_length(changes):
     sizes = TASK.sizes | changes
     tokens, targets = TASK.draw(200, md.generator("val"), **changes)
     first = sizes["lengths"][0]
-    found = TASK.accuracy(Oracle(tokens, targets, [first]), tokens, targets, **sizes)
+    but_one = torch.where(tokens.roll(1, 1) == 16 + first, 99, targets)  # after its number
+    found = TASK.accuracy(Oracle(tokens, but_one), tokens, targets, **sizes)
     by_length = found["accuracy_by"]["lengths"]
-    assert {k: part["accuracy"] for k, part in by_length.items()} == {
-        str(k): float(k != first) for k in sizes["lengths"]
-    }
+    shares = {int(k): part["accuracy"] for k, part in by_length.items()}
+    assert shares == {k: float(k != first) for k in sizes["lengths"]}
     assert 0.6 < found["accuracy"] < 0.73
     for k, part in by_length.items():
         guess, shortcut = TASK.chance(**changes | dict(lengths=(int(k),)))
         assert part["guess"] == guess and part.get("shortcut") == shortcut
-    whole = TASK.accuracy(Oracle(tokens, targets, []), tokens, targets, **sizes)
+    whole = TASK.accuracy(Oracle(tokens, targets), tokens, targets, **sizes)
     assert whole["accuracy"] == 1.0
 
 
@@ -149,15 +95,13 @@ def test_the_gate_lets_one_length_in_at_a_time(tmp_path):
 
 
 def test_half_of_a_question_is_an_earlier_one_about_the_letter_two_steps_on():
-    sizes, rows = drawn(n=50, lengths=(1, 2, 4), questions=9)
-    tokens, targets = (torch.tensor(part) for part in zip(*rows))
+    sizes, tokens, targets = draw_of(TASK, 50, lengths=(1, 2, 4), questions=9)
     half, n = TASK.links(tokens, targets, **sizes)["half"], 0
-    for (x, y), link in zip(rows, half):
-        follows, asked = parsed(x, y, sizes)
-        expected = set()
-        for i, (start, k, *_) in enumerate(asked):
-            two = follows[follows[start]]
-            earlier = [j for j, (letter, *_) in enumerate(asked[:i]) if k == 4 and letter == two]
+    for x, link in zip(tokens.tolist(), half):
+        follows, letters, expected = pairs(x, 8), x[17::2], set()
+        for i, (k, letter) in enumerate(zip(x[16::2], letters)):
+            two = follow(follows, letter, 2)
+            earlier = [j for j in range(i) if k == 16 + 4 and letters[j] == two]
             expected |= {(17 + 2 * i, 17 + 2 * j) for j in earlier}
         assert {tuple(pair) for pair in link.nonzero().tolist()} == expected
         n += len(expected)
@@ -172,24 +116,33 @@ def test_the_layers_that_suffice_double_the_steps():
 
 
 def test_the_questions_of_a_sequence_and_their_letters():
-    tokens, targets = TASK.draw(20, torch.Generator().manual_seed(0), lengths=(1, 2, 3, 4))
-    k, path = ring_runs.questions(tokens)
-    assert k.shape == (20, 56) and k.unique().tolist() == [1, 2, 3, 4] and len(path) == 5
-    assert torch.equal(path[0], tokens[:, 17::2])
-    for steps in (1, 2, 3, 4):  # the task's own targets are the letters so many steps on
-        assert torch.equal(path[steps][k == steps], targets[:, 17::2][k == steps])
-    sizes = dict(ring=5, letters=9, questions=3)
-    tokens, targets = TASK.draw(4, torch.Generator().manual_seed(0), **sizes)
-    k, path = ring_runs.questions(tokens, letters=9, ring=5, furthest=2)
-    assert k.shape == (4, 3) and len(path) == 3
-    assert torch.equal(path[2][k == 2], targets[:, 11::2][k == 2])
+    """The task's own targets are the letters so many steps on."""
+    for sizes in (dict(lengths=(1, 2, 3, 4)), dict(ring=5, letters=9, questions=3)):
+        sizes, tokens, targets = draw_of(TASK, 20, **sizes)
+        lengths, first = sizes["lengths"], 2 * sizes["ring"] + 1
+        shape = dict(letters=sizes["letters"], ring=sizes["ring"], furthest=max(lengths))
+        k, path = ring_runs.questions(tokens, **shape)
+        assert k.shape == (20, sizes["questions"]) and k.unique().tolist() == [*lengths]
+        assert torch.equal(path[0], tokens[:, first::2]) and len(path) == 1 + max(lengths)
+        for steps in lengths:
+            assert torch.equal(path[steps][k == steps], targets[:, first::2][k == steps])
 
 
-def test_a_walk_reads_the_letters_at_the_questions_after_each_layer():
-    m, _ = registry.configs("ring", n_layers=2, n_loops=2, vocab_size=21)
-    torch.manual_seed(0)
-    model = variants.GPT(m).eval()
-    tokens, _ = TASK.draw(6, torch.Generator().manual_seed(0), lengths=(1, 3))
+@pytest.fixture
+def untrained():
+    """Builds (a model, tokens, targets) of rings of which one and three hops are asked."""
+
+    def build(**changes):
+        m, _ = registry.configs("ring", vocab_size=21, **changes)
+        torch.manual_seed(0)
+        drawn = TASK.draw(6, torch.Generator().manual_seed(0), lengths=(1, 3))
+        return variants.GPT(m).eval(), *drawn
+
+    return build
+
+
+def test_a_walk_reads_the_letters_at_the_questions_after_each_layer(untrained):
+    model, tokens, _ = untrained(n_layers=2, n_loops=2)
     k, path = ring_runs.questions(tokens)
     found = ring_runs.walk(model, tokens)
     assert list(found) == [(depth, length) for depth in range(5) for length in (1, 3)]
@@ -200,14 +153,11 @@ def test_a_walk_reads_the_letters_at_the_questions_after_each_layer():
         assert found[4, length] == pytest.approx(shares) and found[0, length] != found[4, length]
 
 
-def test_a_looped_model_is_asked_with_another_number_of_loops():
+def test_a_looped_model_is_asked_with_another_number_of_loops(untrained):
     """As many right as the same weights answer whose configuration says that number."""
-    m, _ = registry.configs("ring", n_layers=1, n_loops=3, vocab_size=21)
-    torch.manual_seed(0)
-    model = variants.GPT(m).eval()
-    tokens, targets = TASK.draw(6, torch.Generator().manual_seed(0), lengths=(1, 3))
+    model, tokens, targets = untrained(n_layers=1, n_loops=3)
     shares = ring_runs.with_loops(model, tokens, 2, lengths=(1, 3))
-    model.config = dataclasses.replace(m, n_loops=2)
+    model.config = dataclasses.replace(model.config, n_loops=2)
     sizes = TASK.sizes | dict(lengths=(1, 3))
     expected = TASK.accuracy(model, tokens, targets, **sizes)["accuracy_by"]["lengths"]
     for k, share in shares.items():

@@ -223,6 +223,7 @@ def test_guess_and_shortcut_of_walk_sums_strides_and_written():
     assert (guess, shortcut) == (0.1, one((7 + 5 / 10) / 12))
     assert TASKS["ring"].shortcut(3, (1, 2), "direct") == 1.0  # which was a division by zero
     assert TASKS["ring"].shortcut(8, (6,), "direct") == 0.2
+    assert TASKS["ring"].shortcut(8, (6,), "written") is None
     task, third = TASKS["written"], 1 / 3
     assert task.chance(way="direct") == task.chance(way="filler") == task.chance(way="random")
     assert task.chance(way="filler") == (one(1 / 7), one(third * (1 + 2 / 5)))

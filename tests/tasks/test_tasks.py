@@ -1,7 +1,6 @@
 """The depth tasks against slow, obvious solutions, and what the command makes of them."""
 
-import json
-import os
+import itertools
 
 import numpy as np
 import pytest
@@ -9,16 +8,17 @@ import torch
 
 import minidepth as md
 import train
-from conftest import draw_of
+from conftest import draw_of, log_of
 from minidepth_lab import tasks
 from minidepth_lab.base import configs
 from minidepth_lab.keep import checkpoints, registry, running
 from minidepth_lab.measure import results
 from minidepth_lab.tasks import TASKS
-from minidepth_lab.tasks.base import own_code
-from minidepth_lab.tasks.base.sizes import by_name, sizes_of
+from minidepth_lab.tasks.base import own_code, task_data
+from minidepth_lab.tasks.base.sizes import sizes_of
 from minidepth_lab.tasks.icl_template import IclTemplate
 from solvers import all_patterns, pattern
+from tasks.oracle import Oracle
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
@@ -34,11 +34,6 @@ def test_hints_name_the_pattern_after_labels_and_in_a_share_of_the_queries(share
         assert said in (names[3:], labels)
         hinted.append(said == names[3:])
     assert sum(hinted) / 2000 == pytest.approx(share, abs=0.05)
-
-
-def test_a_task_without_sizes_says_that_it_has_none():
-    with pytest.raises(ValueError, match="sizes hops is none of the task mine's; it has none"):
-        sizes_of(("hops=3",), {}, "the task mine")
 
 
 def test_settings_of_a_task_may_name_it_as_text():
@@ -66,11 +61,9 @@ def test_sizes_are_merged_by_name_and_all_of_them_are_known():
     data = registry.data_of(t)
     assert data.task_sizes == dict(symbols=4, length=48, hops=(1, 2, 4))
     assert data.sizes == ("symbols=4", "length=48", "hops=1+2+4")
-    data = registry.data_of(registry.configs("tasks", data="icl_template")[1])
-    assert data.task_sizes["hints"] == 0.75 and data.task_sizes["blocks"] == 3
-    assert data.sizes[-1] == "hints=0.75" and len(data.sizes) == 6
-    again = by_name(data.sizes)
-    assert sizes_of(data.sizes, data.task.sizes, "it") == data.task_sizes and len(again) == 6
+    assert registry.configs("tasks", data="icl_template")[1].sizes == ("hints=0.75",)
+    with pytest.raises(ValueError, match="sizes hops is none of mine's; it has none"):
+        sizes_of(("hops=3",), {}, "mine")
 
 
 def test_test_split_is_fixed_and_training_batches_are_not():
@@ -80,12 +73,13 @@ def test_test_split_is_fixed_and_training_batches_are_not():
     )
     assert np.array_equal(one.val[0], two.val[0]) and one.val[0][:, :6].min() >= 2048
     assert one.train[0][:, :6].max() < 2048
-    assert one.n_words == 2 * 2048 + 15 + 1 and one.draw(3, 3)[0].shape == (3, 7)
+    assert one.n_words == 2 * 2048 + 15 + 1
     assert len(one.val[0]) == 1000 and one.val[0].dtype == one.val[1].dtype == np.int32
     two.seed = 1
-    assert torch.equal(one.draw(3, 8)[0], one.draw(3, 8)[0])
-    assert not torch.equal(one.draw(3, 8)[0], one.draw(4, 8)[0])
-    assert not torch.equal(one.draw(3, 8)[0], two.draw(3, 8)[0])
+    batches = [one.draw(3, 8)[0], one.draw(4, 8)[0], two.draw(3, 8)[0]]
+    assert torch.equal(batches[0], one.draw(3, 8)[0])
+    for a, b in itertools.combinations(batches, 2):
+        assert not torch.equal(a, b)
 
 
 @pytest.mark.parametrize("name", ["walk", "hold", "sums", "strides"])
@@ -104,6 +98,7 @@ def test_the_first_rings_alone_are_asked(name, model, monkeypatch):
 
 
 def test_hints_are_given_in_the_first_part_of_training_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(task_data, "N_DRAWN", 100)
     given, real = [], IclTemplate.draw
 
     def see(self, *a, hinted=None, **k):
@@ -126,25 +121,10 @@ def test_hints_are_given_in_the_first_part_of_training_alone(tmp_path, monkeypat
 
 
 def test_khop_accuracy_leaves_out_bottom_and_is_told_by_hops():
-    data = registry.data_of(
-        registry.configs("tasks", data="khop", sizes=("hops=1+3", "length=20"))[1]
-    )
-    tokens, targets = (torch.as_tensor(part).long() for part in data.val)
-
-    class Oracle(torch.nn.Module):
-        """Right for k = 1, a symbol further for k = 3, never ⊥."""
-
-        def __init__(self):
-            super().__init__()
-            self.anchor = torch.nn.Parameter(torch.zeros(1))
-
-        def forward(self, x):
-            at = [(tokens == row).all(1).nonzero()[0, 0] for row in x]
-            y = targets[torch.stack(at)].clamp(min=0)
-            y = (y + (x[:, :1] == 4 + 3)) % 4
-            return torch.nn.functional.one_hot(y, data.n_words).float()
-
-    found = data.evaluate(Oracle())
+    """Of a model that is right for k = 1, a symbol further for k = 3, and never says ⊥."""
+    sizes, tokens, targets = draw_of(TASKS["khop"], 1000, length=20, hops=(1, 3))
+    said = (targets.clamp(min=0) + (tokens[:, :1] == 4 + 3)) % 4
+    found = TASKS["khop"].accuracy(Oracle(tokens, said), tokens, targets, **sizes)
     by_hops = found["accuracy_by"]["hops"]
     assert {k: part["accuracy"] for k, part in by_hops.items()} == {"1": 1.0, "3": 0.0}
     assert 0.4 < found["accuracy"] < 0.7
@@ -158,10 +138,9 @@ def test_two_layers_answer_in_context(solved):
     assert result["accuracy"] > 0.99 and result["shortcut"] == 1 / 8
     model, tokenizer = checkpoints.load(solved)
     assert tokenizer is None
-    data = registry.data_of(checkpoints.read_config(solved)[1], 128)
-    assert data.evaluate(model)["accuracy"] == result["accuracy"]
-    config = json.loads(open(os.path.join(solved, "config.json")).read())
-    assert config["train"]["sizes"] == ["symbols=16", "pairs=8"]  # all that were used
+    t = checkpoints.read_config(solved)[1]
+    assert t.sizes == ("symbols=16", "pairs=8")  # all that were used
+    assert registry.data_of(t, 128).evaluate(model)["accuracy"] == result["accuracy"]
 
 
 def test_the_command_takes_a_task(tmp_path, capsys):
@@ -170,14 +149,12 @@ def test_the_command_takes_a_task(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "preset tasks: khop is a depth task" in out
     assert "data khop (symbols 3, length 16, hops 1+2), drawn anew each step" in out
-    (folder,) = os.listdir(tmp_path)
-    names = set(os.listdir(tmp_path / folder)) - {".lock"}
+    (folder,) = tmp_path.iterdir()
+    names = {path.name for path in folder.iterdir()} - {".lock"}
     assert names == {"config.json", "log.jsonl", "model.safetensors", "state.pt", "curve.png"}
-    last = json.loads((tmp_path / folder / "log.jsonl").read_text().splitlines()[-1])
-    assert last["accuracy_by"]["hops"].keys() == {"1", "2"}
-    config = json.loads((tmp_path / folder / "config.json").read_text())
-    assert config["train"]["sizes"] == ["symbols=3", "length=16", "hops=1+2"]
-    assert train.main(["--sample", str(tmp_path / folder), "--prompt", "a"]) == 2
+    assert log_of(folder)[-1]["accuracy_by"]["hops"].keys() == {"1", "2"}
+    assert checkpoints.read_config(folder)[1].sizes == ("symbols=3", "length=16", "hops=1+2")
+    assert train.main(["--sample", str(folder), "--prompt", "a"]) == 2
     assert "knows no text" in capsys.readouterr().err
 
 
@@ -207,10 +184,9 @@ def test_a_task_of_ones_own_is_one_class_in_a_file(tmp_path, monkeypatch, capsys
     assert train.main([*line.split(), "--sizes", "length=6"]) == 0
     out = capsys.readouterr().out
     assert "parity.py is a depth task" in out and "accuracy of guessing 0.500" in out
-    config = json.loads((tmp_path / "run" / "config.json").read_text())
-    assert config["train"]["sizes"] == ["length=6", "shares=0.5+0.1"]
-    assert config["train"]["steps"] == 3 and config["model"]["n_heads"] == 1
-    last = json.loads((tmp_path / "run" / "log.jsonl").read_text().splitlines()[-1])
+    m, t = checkpoints.read_config(tmp_path / "run")
+    assert t.sizes == ("length=6", "shares=0.5+0.1") and (t.steps, m.n_heads) == (3, 1)
+    last = log_of(tmp_path / "run")[-1]
     assert last["guess"] == 0.5 and "shortcut" not in last
     # longer: Python knows a changed file by its second and its size
     path.write_text(OWN.replace("TASK =", "MY_TASK ="))

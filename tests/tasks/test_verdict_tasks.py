@@ -1,12 +1,17 @@
 """The tasks depo, mqar, words and maze against slow, obvious solutions."""
 
 import collections
+import functools
+import itertools
 
 import pytest
 import torch
 
 import minidepth as md
+from conftest import draw_of
 from minidepth_lab.tasks import TASKS
+from solvers import circle, follow
+from tasks.oracle import Oracle
 
 
 def rows(task, count=300, **sizes):
@@ -19,70 +24,33 @@ def rows(task, count=300, **sizes):
     ("nodes", "hops", "name"), [(8, (1, 2, 4), 1), (5, (3,), 2), (2, (1, 7), 1), (6, (6,), 3)]
 )
 def test_depo_answers_are_so_many_edges_later(nodes, hops, name):
-    words, seen, orders = 48, set(), set()
+    seen, orders, ends = set(), set(), 2 * nodes * name
     for x, y in rows("depo", nodes=nodes, hops=hops, name=name):
         x = [*x, y[-1]]  # the last word is a target alone
-        edges, rest = x[: 2 * nodes * name], x[2 * nodes * name :]
-        pieces = [tuple(edges[i : i + name]) for i in range(0, len(edges), name)]
+        pieces = [tuple(x[i : i + name]) for i in range(0, ends, name)]
         follows = dict(zip(pieces[::2], pieces[1::2]))
-        assert len(follows) == nodes == len(set(pieces)) and all(w < words for w in edges)
+        assert len(follows) == len(circle(follows)) == nodes and max(x[:ends]) < 48  # one cycle
         orders.add(tuple(pieces[::2].index(one) for one in pieces[1::2]))
-        asked = set()
-        for at in range(0, len(rest), 1 + 2 * name):
-            k, (q, a) = (
-                rest[at] - words,
-                (tuple(rest[at + 1 + i * name : at + 1 + (i + 1) * name]) for i in (0, 1)),
-            )
-            assert k in hops
-            place = q
-            for _ in range(k):
-                place = follows[place]
-            assert a == place
+        asked, wanted = set(), [-100] * (ends - 1)  # a target stands a place before its word
+        for at in range(ends, len(x), 1 + 2 * name):
+            k, answer_at = x[at] - 48, at + 1 + name
+            q, a = tuple(x[at + 1 : answer_at]), tuple(x[answer_at : answer_at + name])
+            assert k in hops and a == follow(follows, q, k)
             asked.add(q)
             seen.add(k)
-            first = 2 * nodes * name + at + name  # the target stands a place before
-            assert y[first : first + name] == list(a)
-            assert set(y[first - name : first]) == {-100}
-        assert len(asked) == nodes
-        place, around = pieces[0], set()
-        for _ in range(nodes):
-            around.add(place)
-            place = follows[place]
-        assert len(around) == nodes and place == pieces[0]  # one cycle
+            wanted += [-100] * (1 + name) + [*a]
+        assert y == wanted and asked == set(follows)
     assert seen == set(hops) and len(orders) > (nodes > 2)
 
 
-class Knows:
-    """A model that predicts given tokens, but for some words."""
-
-    training = False
-
-    def __init__(self, targets, wrong=()):
-        self.answers = targets.clamp(min=0)
-        for row, place in wrong:
-            self.answers[row, place] += 1
-
-    def parameters(self):
-        return iter([torch.zeros(1)])
-
-    def eval(self):
-        return self
-
-    def train(self, mode=True):
-        return self
-
-    def __call__(self, tokens):
-        made = torch.nn.functional.one_hot(self.answers[: len(tokens)], 64).float()
-        self.answers = self.answers[len(tokens) :]
-        return made
-
-
 def test_depo_counts_answers_of_which_all_words_are_right():
-    task, sizes = TASKS["depo"], dict(nodes=4, hops=(1, 2), name=2, words=10)
-    tokens, targets = task.draw(50, md.generator(0), **sizes)
-    assert task.accuracy(Knows(targets), tokens, targets, **sizes)["accuracy"] == 1
+    sizes, tokens, targets = draw_of(TASKS["depo"], 50, nodes=4, hops=(1, 2), name=2, words=10)
+    accuracy = functools.partial(TASKS["depo"].accuracy, tokens=tokens, targets=targets, **sizes)
+    assert accuracy(Oracle(tokens, targets))["accuracy"] == 1
     place = (targets[0] != -100).nonzero()[-1].item()  # the last word of the last answer
-    found = task.accuracy(Knows(targets, [(0, place)]), tokens, targets, **sizes)
+    wrong = targets.clone()
+    wrong[0, place] += 1
+    found = accuracy(Oracle(tokens, wrong))
     assert found["accuracy"] == pytest.approx(1 - 1 / 200)
     hop = str(tokens[0, place - 3].item() - 10)
     by_hops = found["accuracy_by"]["hops"]
@@ -113,20 +81,13 @@ def test_mqar_values_are_looked_up(pairs, hops, room):
         assert distances[0] > 1.5 * distances[15] > 0
 
 
-def composed(one, other):
-    return tuple(one[i] for i in other)
-
-
 @pytest.mark.parametrize(("group", "size"), [("A5", 60), ("S5", 120), ("Z60", 60)])
 def test_words_are_multiplied_from_the_left(group, size):
-    import itertools
-
-    elements = [
-        p
-        for p in itertools.permutations(range(5))
+    elements = []
+    for p in itertools.permutations(range(5)):
         # even: its matrix has determinant 1
-        if group == "S5" or round(torch.linalg.det(torch.eye(5)[list(p)]).item()) == 1
-    ]
+        if group == "S5" or round(torch.linalg.det(torch.eye(5)[list(p)]).item()) == 1:
+            elements.append(p)
     shown = set()
     for x, y in rows("words", group=group, n=(2, 8)):
         shown.update(x)
@@ -135,7 +96,7 @@ def test_words_are_multiplied_from_the_left(group, size):
             continue
         at = tuple(range(5))
         for symbol, target in zip(x, y):
-            at = composed(at, elements[symbol])
+            at = tuple(at[i] for i in elements[symbol])
             assert elements[target] == at
     assert len(shown) == size
 
