@@ -15,7 +15,6 @@ import torch
 
 import minidepth as md
 import train
-from conftest import OneBatch
 from minidepth_lab.base import configs
 from minidepth_lab.keep import checkpoints, running
 
@@ -45,35 +44,15 @@ def replaced(**names):
             setattr(md, name, value)
 
 
-def one_step(out):
-    """The weights after a step from given ones, on uneven shares of targets."""
-    m, t = configs.make("laptop", n_layers=1, d_model=16, d_ff=32, vocab_size=50, block_size=12,
-                      batch_size=4, grad_accum=2, grad_clip=1e9, steps=1, warmup_steps=0, lr=0.1,
-                      out_dir=out, name="step")  # fmt: skip
-    tokens = torch.randint(50, (8, 12), generator=torch.Generator().manual_seed(1))
-    targets = tokens.roll(-1, 1)
-    targets[1, 3:] = -100
-    part = tokens.int().numpy(), targets.int().numpy()
-    with replaced(make_optimizer=sgd):
-        return running.train(m, t, OneBatch(part, part, n_words=50)).model.state_dict()
-
-
 def with_dropout(out, name="dropout", stop=None, **changes):
-    """A run with dropout and SGD: the seeds of its steps, its log and its weights."""
+    """A run with dropout and SGD: its log and its weights."""
     m, t = configs.make("laptop", **DROPOUT | changes, out_dir=out, name=name)
-    seeds, real = [], md.by_length
-
-    def see(*arguments):  # the first that a step does after it has drawn its batch
-        if arguments[-1] == t.batch_size and torch.is_grad_enabled():
-            seeds.append(torch.initial_seed())
-        return real(*arguments)
-
-    with replaced(by_length=see, make_optimizer=sgd):
+    with replaced(make_optimizer=sgd):
         run = running.train(m, t, stop=stop)
     weights = run.model.state_dict()
     if t.fsdp and md.processes()[0]:
         weights = None  # it has parts of them
-    return dict(seeds=seeds, losses=losses(run.log), weights=weights)
+    return dict(losses=losses(run.log), weights=weights)
 
 
 def losses(log):
@@ -122,7 +101,7 @@ def main(folder):
             code = train.main(list(arguments))
         return dict(code=code, said=said.getvalue(), errors=errors.getvalue())
 
-    found = dict(step=one_step(path("two")), dropout=with_dropout(path("two")))
+    found = dict(dropout=with_dropout(path("two")))
     found["twice"] = with_dropout(path("two"), "twice", grad_checkpoint=True)
     stop, asked = asked_in_vain(rank)
     with_dropout(path("two"), "stopped", stop)

@@ -117,15 +117,3 @@ def test_a_width_is_matched_with_the_words_of_the_data():
     n_words = registry.data_of(registry.configs("laptop", **settings)[1], 104).n_words
     known = settings | dict(vocab_size=n_words)
     assert depth.matched_width("laptop", settings, 4) == depth.matched_width("laptop", known, 4)
-
-
-def test_an_exponential_is_found_again_from_three_of_its_points():
-    def curve(heads):
-        return 1.5 + 0.7 * math.exp(-heads / 60)
-
-    losses = [curve(n) for n in (45, 90, 180)]
-    for at in (45, 96, 180, 192):
-        assert heads.exponential(losses, at / 45) == pytest.approx(curve(at))
-    for no in ([1.0, 1.2, 1.1], [3.0, 2.9, 2.5], [3.0, 2.9, 2.7], [1.0, 1.0, 0.9]):
-        with pytest.raises(ValueError, match="no exponential goes through"):
-            heads.exponential(no, 4)

@@ -86,15 +86,3 @@ def test_a_written_solution_is_compared_at_the_same_places(model, data, monkeypa
     assert set(found) == {"written", "bare"}
     with pytest.raises(ValueError, match="none of 6 problems fits into 3 tokens"):
         llmini.written_against_bare(gpt, data.tokenizer, problems, 3)
-
-
-def test_the_loss_by_place_adds_up(model):
-    gpt = model(position="rotary")  # which reads more than its block
-    tokens, targets = torch.randint(61, (2, 3, 40), generator=torch.Generator().manual_seed(0))
-    targets[0, 5] = -100
-    found = llmini.loss_by_place(gpt.eval(), tokens, targets, (8, 16, 40))
-    assert list(found) == ["1 to 8", "9 to 16", "17 to 40"]
-    counts = (3 * 8 - 1, 3 * 8, 3 * 24)
-    whole = md.mean_loss(gpt, (tokens, targets), 3, 3)
-    mean = sum(n * loss for n, loss in zip(counts, found.values())) / sum(counts)
-    assert mean == pytest.approx(whole, rel=1e-4)

@@ -432,3 +432,30 @@ def test_runs_are_compared_where_all_of_them_fit_their_text_equally_well():
     stored = {(20, "a"): [near, far], (20, "b"): [far], (80, "a"): [far]}
     assert reread.at_fit(reread.models_read(stored, 20), 3) == {"a": [6.0, 3.5], "b": [3.5]}
     assert reread.at_fit(reread.models_read(stored, 80), 5) == {"a": [4.5]}
+
+
+DRAWN = """
+import numpy as np
+import torch
+from minidepth_lab.base.data import Data
+
+
+class Drawn(Data):
+    def draw(self, step, n):
+        x = torch.randint(9, (n, 8), generator=torch.Generator().manual_seed(step))
+        return x, x.roll(-1, 1)
+
+
+def load_data(config, block_size, tokenizer):
+    x = np.arange(80, dtype=np.int32).reshape(10, 8) % 9
+    return Drawn((x, x), (x, x), n_words=9, infinite=True)
+"""
+
+
+def test_a_loader_may_draw_anew_for_each_step(tmp_path, capsys, kept):
+    (tmp_path / "drawn.py").write_text(DRAWN)
+    line = f"--loader {tmp_path}/drawn.py --preset tasks --block_size 8 --d_model 16 --n_heads 2"
+    line += f" --n_layers 1 --steps 3 --warmup_steps 1 --out_dir {tmp_path} --name run"
+    assert train.main(line.split()) == 0
+    out = capsys.readouterr().out
+    assert "drawn.py: 10 blocks of 8 tokens, 10 held out" in out and "Done." in out

@@ -4,12 +4,16 @@ the generator."""
 
 import itertools
 import math
+import statistics
 
+import numpy as np
 import pytest
 import torch
 
 import minidepth as md
 import solvers
+from conftest import draw_of
+from minidepth_lab.keep import registry
 from minidepth_lab.tasks import TASKS
 from minidepth_lab.tasks.base.sizes import as_text, sizes_of
 from minidepth_lab.tasks.program import operations
@@ -216,8 +220,7 @@ def test_guess_and_shortcut_of_walk_sums_strides_and_written():
         known = (2 + (n - 3) / (n - 3)) / (n - 1) if n > 3 else 1
         assert TASKS["walk"].chance(ring=n) == (one(1 / (n - 1)), one(known))
     assert TASKS["strides"].chance(ring=12, stride=1) == (1 / 11, 1.0)
-    # of four chains of three the last letter of each is known, the others are among nine
-    assert TASKS["strides"].chance(ring=12, stride=3) == (1 / 11, one(1 / 4 + 3 / 4 / 9))
+    assert TASKS["strides"].guess(ring=12, stride=3) == one(1 / 11)
     guess, shortcut = TASKS["sums"].chance(ring=5, additions=12)
     # whole rounds, one more and one less are known, of twelve numbers seven
     assert (guess, shortcut) == (0.1, one((7 + 5 / 10) / 12))
@@ -232,6 +235,67 @@ def test_guess_and_shortcut_of_walk_sums_strides_and_written():
     steps = one(third * (1 / 7 + 1 / (7 * 6) + 1 / (7 * 6 * 5)))
     assert task.chance(way="written") == task.chance(way="backwards") == (steps, None)
     assert task.chance(way="hidden") == (one(third * (1 / 7 + 1 / 7**2 + 1 / 7**3)), None)
+
+
+def left_in_depo(x, nodes, hops, name, words):
+    """Of each question how many names are left: no earlier answer to as many hops, nor its own."""
+    names, said, found = set(x[: 2 * nodes]), {}, []
+    for i in range(2 * nodes, len(x), 3):
+        k, own = x[i] - words, x[i + 1]
+        answers = said.setdefault(k, set())
+        found.append(1 if k % nodes == 0 else len(names - answers - {own}))
+        answers |= {*x[i + 2 : i + 3]}
+    return found
+
+
+def left_in_strides(x, ring, stride, **_):
+    """Of each written letter how many letters may come next: those that are not written yet."""
+    length = ring // stride
+    return [ring - len({*x[2 * ring : 2 * ring + i + 1]}) if (i + 1) % length else 1
+            for i in range(ring)]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, left, sizes", [
+    ("depo", left_in_depo, {}), ("depo", left_in_depo, dict(nodes=4, hops=(1, 2))),
+    ("depo", left_in_depo, dict(nodes=3, hops=(3, 1))),
+    ("strides", left_in_strides, dict(ring=12, stride=3)), ("strides", left_in_strides, {}),
+])  # fmt: skip
+def test_who_strikes_out_what_it_cannot_be_guesses_among_the_rest(name, left, sizes):
+    task = TASKS[name]
+    tokens, _ = task.draw(1000, md.generator("test"), **sizes)
+    counts = [n for x in tokens.tolist() for n in left(x, **task.sizes | sizes)]
+    found = statistics.mean(1 / n for n in counts)
+    assert found == pytest.approx(task.chance(**sizes)[1], abs=0.01)
+
+
+def test_the_most_frequent_answer_to_a_sequence_is_a_shortcut():
+    task = TASKS["pointers"]
+    tokens, targets = task.draw(2000, md.generator("test"), n=(1, 2))
+    right = []
+    for x, y in zip(tokens.tolist(), targets.tolist()):
+        most = np.bincount(x[:16], minlength=16).argmax()
+        for i in range(17, 48, 2):
+            back = x[i] == x[x[i]] or (x[i - 1] == 18 and x[x[x[i]]] in (x[i], x[x[i]]))
+            right += [] if back else [y[i] == most]  # the path has come back: a shorter way does
+    assert np.mean(right) == pytest.approx(task.chance(n=(1, 2))[1], abs=0.01)
+    _, targets = TASKS["maze"].draw(2000, md.generator("test"), width=3)
+    on_the_way = ((targets == 1).sum() / (targets >= 0).sum()).item()
+    most = max(on_the_way, 1 - on_the_way)
+    assert TASKS["maze"].chance(width=3) == (None, pytest.approx(most, abs=0.01))
+    sums = TASKS["sums"].shortcut(4, 8)
+    assert TASKS["program"].shortcut(ring=4, hops=8, kind="additions") == sums > 0.7
+
+
+def test_the_training_loss_is_told_of_what_a_training_ends_with():
+    """Of a task whose lengths join one by one, of all of them; on rings that are not held out."""
+    m, t = registry.configs("ring", sizes=("lengths=1+2+3", "questions=9"), n_layers=1)
+    data = registry.data_of(t, m.block_size)
+    tokens = data.train[0]
+    assert tokens.shape[0] == 1000
+    assert {*(tokens[:, 16::2] - 16).flatten().tolist()} == {1, 2, 3}
+    _, held_out, _ = draw_of(TASKS["ring"], n=1000, test=True, lengths=(1, 2, 3), questions=9)
+    rings = [{circle(pairs(x, 8)) for x in some.tolist()} for some in (tokens, held_out)]
+    assert not rings[0] & rings[1]
 
 
 @pytest.mark.parametrize("name, sizes, expected", [

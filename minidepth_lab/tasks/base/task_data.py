@@ -137,7 +137,7 @@ def make_task_data(task, config, block_size=128):
 
     # one alone first: a thousand that are too long for a block may fit nowhere
     checked_draw(1, task.draw, 1, md.generator("one"))
-    train = checked_draw(N_DRAWN, task.draw, N_DRAWN, md.generator("train"))
+    train = checked_draw(N_DRAWN, task.draw, N_DRAWN, md.generator("train"), test=False)
     first = checked_draw(N_DRAWN, task.train_batch, 0.0, N_DRAWN, md.generator("train"))
     val = checked_draw(N_DRAWN, task.draw, N_DRAWN, md.generator("val"), test=True)
     check_values(name, *first)
