@@ -17,6 +17,8 @@ from minidepth_lab.base import console
 from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import verdict as rule
 from minidepth_lab.measure.results import RESULTS
+from minidepth_lab.tasks import TASKS
+from minidepth_lab.tasks.base.sizes import sizes_of
 
 FOLDER = RESULTS / "verdicts"
 HEADS = (
@@ -81,6 +83,17 @@ def stored() -> dict[str, dict]:
     return {kept["name"]: kept for kept in map(json.loads, lines)}
 
 
+def chance_of(kept: dict) -> float:
+    """The most that is known to be had without following anything: of a task of ours today's
+    number, which can be higher than the one that its verdict was made with."""
+    request, known = kept["request"], [kept["judged_by"]["chance"]]
+    if task := TASKS.get(request["source"]):
+        own = tuple(request["settings"].get("sizes", ()))
+        shares = task.chance(**sizes_of(own, task.sizes, request["source"]))
+        known += [share for share in shares if share is not None]
+    return max(known)
+
+
 def mean_of(kept: dict, arm: str, budget: str = "steps") -> str:
     """The mean score of an arm, or a dash where it was not trained."""
     each = kept["arms"].get(arm, {}).get(budget)
@@ -135,7 +148,7 @@ def draw(axes: Any) -> None:
     for arm, (label, color, shape) in ARMS.items():
         means = [found[name]["arms"][arm]["steps"]["mean"] for name in names]
         axes.plot(means, range(len(names)), shape, color=color, label=label, alpha=0.8)
-    chances = [found[name]["judged_by"]["chance"] for name in names]
+    chances = [chance_of(found[name]) for name in names]
     axes.plot(chances, range(len(names)), "|", color="C5", ms=12, label="chance")
     said = [found[name]["decision"] for name in names]
     said = ["no difference" if each == rule.SAME else each for each in said]  # room for the points

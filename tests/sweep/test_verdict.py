@@ -650,7 +650,10 @@ def test_the_map_says_what_was_predicted(tmp_path, monkeypatch):
     for name, decision in dict(a="too easy", b="depth helps", c="undecided", d="too easy").items():
         arms = {arm: dict(steps=dict(mean=0.5)) for arm in ("one", "deep", "looped", "wide")}
         kept = dict(decision=decision, more_seeds=4, arms=arms, seeds=8, seconds=90)
-        kept |= dict(request=dict(settings={}), judged_by=dict(chance=0.1), runs=[dict(folder="x")])
+        kept |= dict(judged_by=dict(chance=0.1), runs=[dict(folder="x")])
+        # of a task of ours today's chance is shown, of others the one that they were judged by
+        request = dict(source="icqa" if name == "d" else f"rg:{name}", settings={})
+        kept["request"] = request | (dict(settings=dict(sizes=["pairs=5"])) if name == "d" else {})
         (tmp_path / name).mkdir()
         (tmp_path / name / "verdict.json").write_text(json.dumps(kept))
         for _ in range(2):
@@ -669,7 +672,7 @@ def test_the_map_says_what_was_predicted(tmp_path, monkeypatch):
     verdict_map.draw(axes)
     texts = [label.get_text() for label in axes.get_yticklabels()]
     assert texts == ["c: undecided", "d: too easy", "a: too easy", "b: depth helps"]
-    assert len(axes.lines) == 5 and list(axes.lines[-1].get_xdata()) == [0.1] * 4
+    assert len(axes.lines) == 5 and list(axes.lines[-1].get_xdata()) == [0.1, 0.2, 0.1, 0.1]
 
 
 def test_stored_verdicts_are_of_the_predictions_commands():
