@@ -4,8 +4,8 @@ import torch
 
 import minidepth as md
 from minidepth_lab.base import configs, console, machine
-from minidepth_lab.command import flags
 from minidepth_lab.keep import running
+from minidepth_lab.measure.cell import shown
 from minidepth_lab.models import variants
 from minidepth_lab.rows import hub
 
@@ -17,7 +17,7 @@ def print_facts(m, t, data=None, measured=False, done=0):
     model = [console.plural(m.n_layers, "layer")]
     if m.n_loops > 1:
         model[0] += f" looped {m.n_loops} times"
-    model += [f"d_model {m.d_model}", f"d_ff {m.d_ff}", f"{flags.shown(m.n_heads)} heads"]
+    model += [f"d_model {m.d_model}", f"d_ff {m.d_ff}", f"{shown(m.n_heads)} heads"]
     model.append(f"block {m.block_size}")
     if m.vocab_size:
         model.append(f"{m.vocab_size:,} words")

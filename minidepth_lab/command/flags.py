@@ -12,6 +12,7 @@ import tempfile
 import minidepth as md
 from minidepth_lab.base import configs, console
 from minidepth_lab.keep import checkpoints, naming, registry
+from minidepth_lab.measure.cell import shown
 from minidepth_lab.tasks.base import own_code
 
 FIELDS = [
@@ -79,13 +80,6 @@ KINDS = dict(n_heads=heads, problem_steps=several, warmup_steps=steps_or_share, 
 # shells leave the ~ of --out_dir=~/runs alone, while config.json means the home folder by it
 EXPANDED = ("out_dir", "name", "tokenizer", "loader", "init_from", "val_data")
 KINDS |= dict.fromkeys(EXPANDED, os.path.expanduser)
-
-
-def shown(value):
-    """A setting as it is typed: (8, 4) → 8,4"""
-    if isinstance(value, tuple):
-        return ",".join(str(part) for part in value)
-    return str(value)
 
 
 def add_field(group, f):

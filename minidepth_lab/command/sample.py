@@ -7,7 +7,7 @@ import torch
 
 import minidepth as md
 from minidepth_lab.base import configs, console
-from minidepth_lab.keep import checkpoints
+from minidepth_lab.keep import checkpoints, registry
 from minidepth_lab.measure import sampling as drawing
 from minidepth_lab.models import variants
 from minidepth_lab.rows import reading, tokenizing
@@ -26,8 +26,7 @@ def sample(call):
     if n_loops is not None:
         model.config = dataclasses.replace(model.config, n_loops=n_loops).validate()
     if tokenizer is None:
-        task = f"--sample {run_dir} was trained on a depth task: it knows no text"
-        raise ValueError(f"{task}, or has lost its folder tokenizer; copy it from another run")
+        raise ValueError(f"--sample {run_dir} {registry.no_text(run_dir)}")
     chats = bool(tokenizer.chat_template)  # trained on conversations
     for name in ("chat", "system"):
         if a[name] and not chats:

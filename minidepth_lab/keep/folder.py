@@ -109,7 +109,6 @@ class CarefulFolder(md.Folder):
             newer = checkpoints.names_of(state["settings"]) != checkpoints.names_of(
                 identity["settings"]
             )
-        if state:
             self.done, self.records = state["step"], list(state["log"])
         if why := checkpoints.nothing_left(self.path, self.t, self.done, self.records):
             self.log(self.records)  # it lacks a line if the run died after its last checkpoint

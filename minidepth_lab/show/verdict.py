@@ -13,7 +13,7 @@ import torch
 from minidepth_lab.base import console, machine
 from minidepth_lab.keep import checkpoints
 from minidepth_lab.measure import verdict as rule
-from minidepth_lab.show import figures, report
+from minidepth_lab.show import figures, report, verdict_map
 
 TEMPLATE = """<h2>Verdict</h2>
 <pre class="verdict">{text}</pre>
@@ -41,6 +41,9 @@ chosen rate of each arm stands in the table of runs; equal time uses the rate of
 <textarea readonly rows="24" style="width:100%">{paste}</textarea>
 <p class="note">{made}</p>
 """
+
+
+COLORS = {arm: color for arm, (_, color, _) in verdict_map.ARMS.items()}
 
 
 def names_of(made: Any) -> dict[str, str]:
@@ -149,7 +152,7 @@ def draw_arms(axes: Any, made: Any) -> None:
     sign = 1 if made.plan.told["metric"] == "accuracy" else -1
     place = 0
     for (arm, budget), values in made.scores.items():
-        color = {"one": "C0", "deep": "#d4650b", "looped": "C2", "wide": "C3"}.get(arm, "C4")
+        color = COLORS.get(arm, "C4")
         values = [sign * each for each in values]
         mean, low, high = made.found.arms[arm, budget]
         mean, low, high = sign * mean, *sorted((sign * low, sign * high))
@@ -195,9 +198,7 @@ def draw_curves(made: Any, runs: list[dict], path: console.Path) -> None:
                 if run["budget"] != budget:
                     continue
                 arm = run["arm"]
-                color = {"one": "C0", "deep": "#d4650b", "looped": "C2", "wide": "C3"}.get(
-                    arm, "C4"
-                )
+                color = COLORS.get(arm, "C4")
                 label = None if arm in named else names[arm]
                 named.add(arm)
                 steps = [record["step"] for record in run["log"]]
