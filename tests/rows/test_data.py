@@ -434,24 +434,20 @@ def test_embedded_problems_mix_with_rows_of_ones_own(tiny, jsonl, order):
     assert sorted("guess" in problem for problem in data.problems[:2]) == [False, True]
 
 
-@pytest.mark.parametrize("kind, packing", [
-    ("embedded", "pad"), ("thinking", "pad"), ("own", "pack"),
-])  # fmt: skip
-def test_a_block_too_short_for_problems_is_told_whatever_else_there_is(tiny, jsonl, kind, packing):
+@pytest.mark.parametrize("kind", ["embedded", "thinking"])
+def test_a_block_too_short_for_problems_is_told_whatever_else_there_is(tiny, jsonl, kind):
     """A long row of one's own, which may be cut, is not what makes it too short."""
     given, load = dict(data=(jsonl(OWN), "embedded"), loss_on="all"), load_data
     if kind == "thinking":
         given = dict(loader="thinking", sizes=("families=chain",), problem_steps=(4,))
         load = thinking.load_data
-    if kind == "own":
-        given = dict(data=(jsonl(md.embedded_rows(60, held_out=False)),))
-    t = tiny(packing=packing, **given)[1]
+    t = tiny(packing="pad", **given)[1]
     with pytest.raises(ValueError, match="block_size 20 is too short for problems of") as told:
         load(t, 20)
-    assert ("--problem_steps" in str(told.value)) == (kind != "own")  # which ours alone have
+    assert "--problem_steps" in str(told.value)
     enough = int(re.search("at least ([0-9]+)", str(told.value))[1])
     longest = max(filled.sum() for filled in to_data.filled(*load(t, enough).val))
-    if packing == "pad" and kind == "thinking":
+    if kind == "thinking":
         assert longest == enough  # nothing is wasted, either
     with pytest.raises(ValueError, match=f"give at least {enough}"):
         load(t, enough - 1)
