@@ -34,22 +34,16 @@ DRIFT_AT = (1, 2, 4, 8, 15, 35, 100, 1000)  # hops after which the map's change 
 def answers(task: str, tokens: torch.Tensor, sizes: dict, most: int) -> Iterator[torch.Tensor]:
     """Yield the right answers (B, ring) of all questions after 0, 1, … `most` hops: letters, or of
     sums and programs the states."""
-    ring = sizes["ring"]
+    ring, kinds = sizes["ring"], dict(sums=sums.ADDITIONS)
     if task == "program":
-        kind = sizes["kind"], sizes["n_ops"]
-        yield from (state for _, state in program.states(tokens, ring, kind, most))
+        kinds["program"] = sizes["kind"], sizes["n_ops"]
+    if task in kinds:
+        yield from (state for _, state in program.states(tokens, ring, kinds[task], most))
         return
-    if task == "sums":
-        follows, digit = sums.tables(tokens, ring)
-    else:
-        follows, digit = walk.following(tokens, ring), None
-    letter = tokens[:, -ring:]
-    total = torch.zeros_like(letter)
+    follows, letter = walk.following(tokens, ring), tokens[:, -ring:]
     for i in range(most + 1):
-        yield letter if digit is None else total
+        yield letter
         if i < most:
-            if digit is not None:
-                total = (total + digit.gather(1, letter)) % 10
             letter = follows.gather(1, letter)
 
 

@@ -368,7 +368,7 @@ def test_following_the_links_answers_every_question(name, changes, last):
         rows, query, key = link.nonzero().T
         said[rows, query] = tokens[rows, key]
         if name == "sums":  # the triple has the next letter, and the digit that is added
-            assert links["copy digit"][rows, key, key - 1].all()
+            assert links["copy operation"][rows, key, key - 1].all()
             total[rows, query] += tokens[rows, key - 1] - 14
             said[rows, query] = 10 * tokens[rows, key] + total[rows, query] % 10
         if targets.dim() == 3 and name != "strides":
