@@ -1,7 +1,7 @@
 """How a depth task becomes the data of a run: sequences drawn anew for each step."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -19,6 +19,7 @@ class TaskData(Data):
     """Sequences drawn anew for each step. `train` is 1,000 of those that a training ends with,
     `val` a test split of as many."""
 
+    first: tuple = ()  # 1,000 sequences that a training begins with
     task: Task = None
     task_sizes: dict = field(default_factory=dict)  # all of them
     block_size: int = 0
@@ -45,6 +46,10 @@ class TaskData(Data):
         with mistakes_in(self.facts["task"], "the task", "has an ahead() that failed"):
             ahead = self.task.ahead(loss, self.done, **self.task_sizes)
             self.state["ahead"] = max(ahead, self.state.get("ahead", 0.0))
+
+    def fingerprint(self):
+        """Of what is drawn first, so that runs of before `train` was another go on."""
+        return md.Data.fingerprint(replace(self, train=self.first))
 
     def evaluate(self, model):
         tokens, targets = (torch.as_tensor(part).long() for part in self.val)
@@ -154,9 +159,10 @@ def make_task_data(task, config, block_size=128):
         for what, share in zip(("guess", "shortcut"), task.chance(**sizes)):
             if share is not None:
                 facts[what] = share_of(what, share)
-    train, val = (tuple(part.int().numpy() for part in pair) for pair in (train, val))
+    drawn = ([part.int().numpy() for part in pair] for pair in (train, val, first))
+    train, val, first = map(tuple, drawn)
     texts = as_text(sizes)
     return TaskData(
         train, val, facts=facts, n_words=n_words, sizes=texts, infinite=True,
-        task=task, task_sizes=sizes, block_size=block_size, steps=config.steps,
+        first=first, task=task, task_sizes=sizes, block_size=block_size, steps=config.steps,
     )  # fmt: skip
