@@ -18,7 +18,7 @@ from minidepth_lab.measure import far, results
 from minidepth_lab.models import kept_once
 from minidepth_lab.studies import hold as hold_study
 from minidepth_lab.studies import written
-from minidepth_lab.tasks import TASKS, hold, sums
+from minidepth_lab.tasks import TASKS, hold, program
 from minidepth_lab.tasks.base import task_data
 from minidepth_lab.tasks.written import WAYS, own_steps
 from solvers import carried, follow, pairs
@@ -120,7 +120,7 @@ def test_a_trained_model_is_looped_as_it_answers(model, name, sizes, by, first, 
 def small_test(monkeypatch, kept):
     """Runs are tested on few sequences and draw nothing."""
     monkeypatch.setattr(task_data, "N_DRAWN", 100)
-    for task in (hold, sums):
+    for task in (hold, program):
         monkeypatch.setattr(task, "RINGS_TESTED", 10)
 
 
