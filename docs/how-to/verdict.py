@@ -55,7 +55,7 @@ print(f"{len(kept['runs'])} runs reported, {minutes:.0f} minutes with those for 
 # ## The verdicts
 #
 # A *difference* is the mean over seeds of one arm's accuracy minus another's, with the same seeds.
-# Of losses, of which the lower is better, it is a *gain*: above 0 is better, too.
+# Of losses, where lower is better, it is called a *gain*, and above 0 is better all the same.
 # Its *interval* is Student's t of 99.3 %. It is looked at after 3, 5, 8, 12 and 20 seeds, and
 # training stops when the verdict is decided.
 

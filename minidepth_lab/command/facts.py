@@ -7,7 +7,7 @@ from minidepth_lab.base import configs, console, machine
 from minidepth_lab.keep import running
 from minidepth_lab.measure.cell import shown
 from minidepth_lab.models import variants
-from minidepth_lab.rows import hub
+from minidepth_lab.rows import files, hub
 
 
 def print_facts(m, t, data=None, measured=False, done=0):
@@ -43,7 +43,7 @@ def print_facts(m, t, data=None, measured=False, done=0):
         f"learning rate {rate_fact(t, known=data or not t.epochs)}"
     )
     if data is None:
-        asks = "".join(map(hub.meant, t.data))
+        asks = "".join(hub.meant(source) for source in t.data if not files.is_local(source))
         lines.append(f"data {' + '.join(t.data)}, tokenizer {t.tokenizer} (not loaded){asks}")
     elif "task" in data.facts:
         lines.append(task_fact(data))

@@ -134,9 +134,9 @@ def wants_groups(arguments: list[str]) -> bool:
         if word.startswith("--"):
             break
         values.append(word)
-    if any(map(glob.has_magic, values)):
-        return True
     runs = [value for value in values if os.path.exists(os.path.join(value, "config.json"))]
+    if any(glob.has_magic(value) for value in values if value not in runs):
+        return True
     return len(values) == 2 and not runs and all(map(folders_of, values))
 
 
