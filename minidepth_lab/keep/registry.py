@@ -135,10 +135,9 @@ def configs(preset: str, **changes: Any) -> tuple[plain.ModelConfig, plain.Train
     the preset and of the task stay as far as the changes do not name them."""
     values = values_of(preset)
     data = changes.get("data", values.get("data", ()))
-    names = (data,) if isinstance(data, str) else data
-    own = values.get("data", names)
-    of_preset = (own,) if isinstance(own, str) else own
-    if tuple(names) != tuple(of_preset) and not values.get("loader"):
+    both = data, values.get("data", data)
+    names, of_preset = ((each,) if isinstance(each, str) else tuple(each) for each in both)
+    if names != of_preset and not values.get("loader"):
         values.pop("sizes", None)  # of the preset's own task
     if preset == "tasks" and names and (its_task := task(names[0])):
         values |= its_task.settings
