@@ -18,8 +18,9 @@ from minidepth_lab.models import variants
 def untied(model: variants.GPT) -> variants.GPT:
     """A model with n_layers * n_loops layers of its own that computes as `model` does.
 
-    ValueError if there is one loop only, or if a loop begins with more or less than the state:
-    between layers of their own nothing is added, and nothing set back.
+    ValueError if there is one loop only, if a loop begins with more or less than the state: between
+    layers of their own nothing is added, and nothing set back; or if other layers than before would
+    have the window, which each second one has.
     """
     c = model.config
     if c.n_loops == 1:
@@ -29,6 +30,9 @@ def untied(model: variants.GPT) -> variants.GPT:
         raise ValueError(f"loop_start is {c.loop_start}; {own}")
     if c.loop_keeps:
         raise ValueError(f"loop_keeps is {c.loop_keeps}; layers of their own change every token")
+    if c.attn_window and c.n_layers % 2:
+        other = f"in the copies each second of all {c.n_layers * c.n_loops} layers would have it"
+        raise ValueError(f"attn_window is {c.attn_window} with n_layers {c.n_layers}; {other}")
     changes = dict(n_layers=c.n_layers * c.n_loops, n_loops=1)
     if not isinstance(c.n_heads, int):
         changes["n_heads"] = tuple(c.n_heads) * c.n_loops

@@ -20,6 +20,8 @@ def test_copies_compute_as_the_loops_do(model, heads):
     assert copies.config.heads == looped.config.heads * 3
     tokens = torch.randint(61, (3, 20), generator=md.generator("untie"))
     assert torch.equal(copies(tokens), looped(tokens))
+    windowed = model(n_layers=2, n_loops=3, attn_window=4).eval()
+    assert torch.equal(untie.untied(windowed).eval()(tokens), windowed(tokens))
     with torch.no_grad():
         copies.blocks[0].attn.out.weight.zero_()  # one copy alone
     assert not torch.equal(copies.blocks[2].attn.out.weight, copies.blocks[0].attn.out.weight)
@@ -69,6 +71,7 @@ def test_what_has_no_copies_says_so(model):
     for changes, said in (
         (dict(n_loops=1), "n_loops is 1: the model has layers of its own already"),
         (dict(n_loops=2, loop_start="recall"), "loop_start is recall; layers of their own begin"),
+        (dict(n_loops=2, n_layers=1, attn_window=4), "attn_window is 4 with n_layers 1; in the"),
         (dict(n_loops=2, loop_keeps=3), "loop_keeps is 3; layers of their own change every token"),
     ):
         with pytest.raises(ValueError, match=said):
