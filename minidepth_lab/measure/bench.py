@@ -116,9 +116,10 @@ class GPT2Loss(nn.Module):
     def hidden(self, tokens):
         return self.gpt2.transformer(tokens).last_hidden_state
 
+    autocast = md.GPT.autocast
+
     def forward(self, tokens, targets):
-        half = self.autocast_dtype
-        with torch.autocast(tokens.device.type, half, enabled=half is not None):
+        with self.autocast(tokens):
             logits = self.gpt2.lm_head(self.hidden(tokens)).float()
             nll = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
         return nll.view(targets.shape).sum(1), (targets != -100).sum(1)
@@ -133,7 +134,9 @@ class GPT2(Ours):
     def generate(self, tokens, n):
         self.model.eval()
         options = dict(max_new_tokens=n, min_new_tokens=n, do_sample=False, pad_token_id=0)
-        return self.model.gpt2.generate(tokens, attention_mask=torch.ones_like(tokens), **options)
+        with self.model.autocast(tokens):
+            ones = torch.ones_like(tokens)
+            return self.model.gpt2.generate(tokens, attention_mask=ones, **options)
 
 
 def generation(runner, m):
@@ -262,23 +265,21 @@ def product_seconds(m, t, parts, device, half):
     without a gradient have no way back."""
     C, layers = m.d_model, m.n_layers * m.n_loops
     with_gradient = min(1, (t.gradient_loops or m.n_loops) / m.n_loops)  # share of the layers
-    shapes = []  # rows, in, out, how often
+    shapes = []  # rows, in, out, how often, and what share of them has a way back
     for rows, learned in parts:
-        shapes += [(rows, C, 3 * C, layers), (rows, C, C, layers)]
-        if m.d_ff:
-            shapes += [(rows, C, m.d_ff, layers), (rows, m.d_ff, C, layers)]
+        sizes = [(C, 3 * C), (C, C)] + [(C, m.d_ff), (m.d_ff, C)] * bool(m.d_ff)
+        shapes += [(rows, *size, layers, with_gradient) for size in sizes]
         at_once = fast.rows_at_once(learned, m.vocab_size, half, device.type == "cpu")
         at_once = min(learned, at_once)
-        shapes.append((at_once, C, m.vocab_size, learned / at_once))
+        shapes.append((at_once, C, m.vocab_size, learned / at_once, 1))
     seconds, operations = 0.0, 0.0
-    for n, inner, outer, times in shapes:
+    for n, inner, outer, times, there_and_back in shapes:
         options = dict(device=device, dtype=half or torch.float32)
         x, w = torch.randn(n, inner, **options), torch.randn(outer, inner, **options)
         y, dx, dw = x @ w.T, torch.empty_like(x), torch.empty_like(w)
         forward = seconds_of(lambda x=x, w=w, y=y: torch.mm(x, w.T, out=y))
         back = seconds_of(lambda y=y, w=w, dx=dx: torch.mm(y, w, out=dx))
         weight = seconds_of(lambda y=y, x=x, dw=dw: torch.mm(y.T, x, out=dw))
-        there_and_back = 1 if outer == m.vocab_size else with_gradient
         seconds += times * (forward + there_and_back * (back + weight))
         operations += times * (2 + 4 * there_and_back) * n * inner * outer
     return seconds, operations

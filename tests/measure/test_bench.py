@@ -126,10 +126,13 @@ def test_what_the_first_call_takes_is_no_part_of_the_speed_of_generation(monkeyp
     assert found == {1: (20, 1.0), 16: (20, 16.0)}
 
 
-def test_text_is_generated_in_the_precision_of_training():
-    timed, _ = made(bench.Ours, precision="bf16")
+@pytest.mark.parametrize("kind", [bench.Ours, bench.GPT2])
+def test_text_is_generated_in_the_precision_of_training(kind):
+    timed, _ = made(kind, precision="bf16")
     seen = []
-    timed.model.blocks[0].attn.qkv.register_forward_hook(lambda *call: seen.append(call[-1].dtype))
+    for name, part in timed.model.named_modules():
+        if name.endswith(("qkv", "c_attn")):
+            part.register_forward_hook(lambda *call: seen.append(call[-1].dtype))
     timed.generate(torch.randint(61, (1, 4)), 2)
     assert set(seen) == {torch.bfloat16}
 
@@ -164,6 +167,12 @@ def test_what_training_refuses_is_refused_and_loops_without_a_gradient_are_cheap
         for each in (dataclasses.replace(t, gradient_loops=0), t)
     )
     of_a_loop = 96 * (3 * 8 * 8 + 8 * 8)
+    assert (
+        bench.product_seconds(  # as many words as the model is wide: still layers
+            dataclasses.replace(m, vocab_size=8), t, [(96, 10)], torch.device("cpu"), None
+        )[1]
+        == (4 * 2 + 4) * of_a_loop + 6 * 10 * 8 * 8
+    )
     assert whole - last == 3 * 4 * of_a_loop  # three loops without a way back
     assert whole == 6 * (4 * of_a_loop + 10 * 8 * 50)  # and the head
 
