@@ -229,7 +229,7 @@ def runs(name: str, **wanted: Any) -> list[dict]:
         row = flat(model, train, records_of(line["log"]))
         row.update(id=line["id"], experiment=name, hardware=line["device"])
         row.update({key: line[key] for key in ("date", "command", "versions", "commit")})
-        threads = re.search(r"(\d+) threads", line["device"])
+        threads = re.search(r"(\d+) threads?", line["device"])
         row["threads"] = int(threads[1]) if threads else None
         row["sizes_by_name"] = size_values(train.get("sizes", ()))
         row.update(measured=line.get("measured", {}), grid=line.get("grid", {}))

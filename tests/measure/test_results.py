@@ -175,6 +175,8 @@ def test_runs_are_selected_by_settings_sizes_and_ranges(tmp_path, monkeypatch):
         (dict(nothing=1), ""), (dict(threads=2), "abc"), (dict(hops=2, seed=5), "c"),
     ):  # fmt: skip
         assert "".join(run["id"] for run in results.runs("made", **wanted)) == ids, wanted
+    stored.write(tmp_path, "alone", [lines[0] | dict(device="x86_64 CPU, 1 thread")])
+    assert len(results.runs("alone", threads=1)) == 1
     groups = results.by(results.runs("made"), "n_layers", "seed")
     assert list(groups) == [(1, 3), (1, 5), (2, 4)]
     mixed = [None, "1+2", 0.5, (8, 4), 2]
