@@ -173,13 +173,15 @@ def draw(panels, models):
 
 def draw_model(axes, name, group, family):
     color = figures.color_of(name)
-    x = [seconds(name, record["step"]) for record in group[0]["log"]]
-    lines = []
+    at = {}  # {seconds: the runs' accuracies}; one that ended early has fewer
     for run in group:
-        lines.append([record["accuracy_by_family"][family] for record in run["log"]])
-        axes.plot(x, lines[-1], color=color, linewidth=0.5, alpha=0.4)
-    median = [statistics.median(values) for values in zip(*lines)]
-    axes.plot(x, median, color=color, linewidth=2, label=name)
+        x = [seconds(name, record["step"]) for record in run["log"]]
+        y = [record["accuracy_by_family"][family] for record in run["log"]]
+        axes.plot(x, y, color=color, linewidth=0.5, alpha=0.4)
+        for place, share in zip(x, y):
+            at.setdefault(place, []).append(share)
+    median = {x: statistics.median(shares) for x, shares in at.items() if len(shares) == len(group)}
+    axes.plot(median.keys(), median.values(), color=color, linewidth=2, label=name)
 
 
 # ---------- the cost of a step ----------

@@ -7,6 +7,7 @@ import pytest
 import train
 from minidepth_lab.keep import registry
 from minidepth_lab.measure import results
+from minidepth_lab.show import figures
 from minidepth_lab.studies import budget
 
 
@@ -21,6 +22,17 @@ def test_every_model_trains_for_the_same_time_and_takes_no_row_twice():
         assert str(m.n_layers * m.n_loops) == ("12" if "12" in name else name[0])
     shorter = budget.rows("budget", dict(steps=110, seed=3))
     assert shorter["12 layers"]["steps"] == 110 and shorter["1 layer"]["steps"] == 849
+
+
+def test_the_median_is_of_the_steps_that_all_runs_have(tmp_path):
+    def run(*shares):
+        log = [dict(step=10 * i, accuracy_by_family=dict(order=x)) for i, x in enumerate(shares)]
+        return dict(log=log)
+
+    with figures.drawing(tmp_path / "a.png") as (_, axes):
+        budget.draw_model(axes, "1 layer", [run(0.1, 0.3), run(0.3, 0.5, 1.0)], "order")
+        *_, median = axes.lines
+    assert median.get_xydata().flatten().tolist() == pytest.approx([0, 0.2, 0.13, 0.4])
 
 
 @pytest.mark.parametrize("flag", ["--d_model 32", "--max_rows 100", "--epochs 2", "--preset depth"])
