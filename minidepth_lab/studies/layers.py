@@ -148,7 +148,7 @@ def write_examined(run_dir, path, spans=(), n=200):
     problems = [to_data.problem_of(row) for row in md.embedded_rows(n, held_out=True)]
     with open(checkpoints.path_inside(run_dir, "config.json"), encoding="utf-8") as f:
         config = json.load(f)
-    about = {key: config[key] for key in ("command", "versions", "device", "commit")}
+    about = {key: config.get(key) for key in ("command", "versions", "device", "commit")}
     right = md.accuracy(model, tokenizer, problems)["accuracy"]
     about |= dict(date=time.strftime("%Y-%m-%d"), problems=n, accuracy=right)
     text = json.dumps(about | examined(model, tokenizer, problems, spans), indent=1)

@@ -152,5 +152,10 @@ def test_a_run_is_examined_into_a_file(problems, tmp_path, model):
     m, t = configs.make("laptop", **small, watch_problems=0, out_dir=str(tmp_path), name="run")
     running.train(m, t, command="python train.py")
     layers.write_examined(str(tmp_path / "run"), tmp_path / "out.json", [(1, 1)], n=9)
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    copied = dict(model=config["model"], train={})  # as untie.py writes it
+    (tmp_path / "run" / "config.json").write_text(json.dumps(copied))
+    layers.write_examined(str(tmp_path / "run"), tmp_path / "copy.json", n=9)
+    assert json.loads((tmp_path / "copy.json").read_text())["command"] is None
     out = json.loads((tmp_path / "out.json").read_text())
     assert out["command"] == "python train.py" and out["problems"] == 9 and "1 to 1" in out["spans"]
