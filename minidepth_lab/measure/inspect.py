@@ -104,11 +104,26 @@ def loops_counted(model: variants.GPT) -> Iterator[dict]:
         yield at
 
 
+def find(model: variants.GPT, layer: int, head: int = 0) -> tuple[int, md.Layer]:
+    """(the loop, from 0, and the layer's module) of a layer that is counted as by ablated().
+    ValueError for a layer or head that is not there: to leave out nothing looks as if nothing
+    depended on it."""
+    loop, of_weights = divmod(layer, model.config.n_layers)
+    module = model.blocks[of_weights]
+    if not 0 <= loop < model.config.n_loops:
+        last = model.config.n_layers * model.config.n_loops - 1
+        raise ValueError(f"layer {layer} is not there; the layers are 0 to {last}")
+    if not 0 <= head < module.attn.n_heads:
+        heads = f"its heads are 0 to {module.attn.n_heads - 1}"
+        raise ValueError(f"head {head} of layer {layer} is not there; {heads}")
+    return loop, module
+
+
 @contextlib.contextmanager
 def ablated(model: variants.GPT, heads: Iterable[tuple[int, int]]) -> Iterator[None]:
     """While active, the heads, (layer, head) from 0, add nothing to the residual stream. The second
     time that a looped model applies its layers is counted as further layers."""
-    n_layers = model.config.n_layers
+    found = [(head, *find(model, layer, head)) for layer, head in heads]
 
     with loops_counted(model) as at:
 
@@ -120,11 +135,10 @@ def ablated(model: variants.GPT, heads: Iterable[tuple[int, int]]) -> Iterator[N
             return (kept,)
 
         handles = []
-        for layer, head in heads:
-            attn = model.blocks[layer % n_layers].attn
-            size = attn.out.in_features // attn.n_heads
-            hook = functools.partial(cut, layer // n_layers, head * size, (head + 1) * size)
-            handles.append(attn.out.register_forward_pre_hook(hook))
+        for head, loop, layer in found:
+            size = layer.attn.out.in_features // layer.attn.n_heads
+            hook = functools.partial(cut, loop, head * size, (head + 1) * size)
+            handles.append(layer.attn.out.register_forward_pre_hook(hook))
         with hooked(handles):
             yield
 
@@ -191,20 +205,20 @@ def lens(model: variants.GPT, tokens: Any) -> list[torch.Tensor]:
 
 def known(model: variants.GPT, tokens: Any, targets: torch.Tensor) -> list[torch.Tensor]:
     """For each depth (B, T) bool, whether the lens reads the target."""
-    return [words == targets for words in lens(model, tokens)]
+    return [words == targets.to(words.device) for words in lens(model, tokens)]
 
 
 @contextlib.contextmanager
 def skipped(model: variants.GPT, layer: int) -> Iterator[None]:
     """While active, the layer adds nothing to the residual stream. Layers are counted as by
     ablated()."""
-    n_layers = model.config.n_layers
+    loop, module = find(model, layer)
     with loops_counted(model) as at:
 
         def pass_on(_, inputs, output):
-            return inputs[0] if at["loop"] == layer // n_layers else None
+            return inputs[0] if at["loop"] == loop else None
 
-        with model.blocks[layer % n_layers].register_forward_hook(pass_on):
+        with module.register_forward_hook(pass_on):
             yield
 
 
@@ -214,9 +228,9 @@ def without_links(model: variants.GPT, layer: int, link: torch.Tensor) -> Iterat
     step of a task's links() has them: the weight goes to the other tokens that a query sees, of
     which there has to be one. For these B sequences at once, without a cache, in eval mode. Layers
     are counted as by ablated()."""
-    loop, layer = divmod(layer, model.config.n_layers)
-    attn = model.blocks[layer].attn
-    T = link.size(1)
+    loop, module = find(model, layer)
+    attn, T = module.attn, link.size(1)
+    link = link.to(attn.qkv.weight.device)
     sees = torch.ones(T, T, dtype=torch.bool, device=link.device).tril() & ~link[:, None]
     if attn.window:
         sees = sees & ~fast.too_old(T, T, attn.window, link.device)
@@ -464,7 +478,7 @@ def link_weights(maps: list[torch.Tensor], link: torch.Tensor) -> list[list[floa
     linked = link.any(2)[:, None]  # (B, 1, T): queries that have a link
     by_layer = []
     for weights in maps:
-        given = (weights * link[:, None]).sum(3)  # (B, H, T)
+        given = (weights.cpu() * link[:, None]).sum(3)  # (B, H, T)
         by_layer.append(((given * linked).sum((0, 2)) / linked.sum()).tolist())
     return by_layer
 
@@ -486,8 +500,7 @@ def mechanism(model: variants.GPT, data: TaskData, n: int = N_LOOKED_AT) -> dict
     tokens, targets = (token_ids(part[:n]) for part in data.val)
     task, sizes = data.task, data.task_sizes
     links = links_of(data, tokens, targets)
-    maps = [weights.cpu() for weights in attention_maps(model, tokens)]
-    layers = []
+    maps, layers = attention_maps(model, tokens), []
     for layer, H in enumerate(model.config.heads * model.config.n_loops):
         layers.append([(layer, head) for head in range(H)])
 
@@ -553,7 +566,7 @@ def snapshot(model: variants.GPT, data: TaskData) -> dict:
     each question the likeliest answer, its probability, and that of the right answer."""
     tokens, targets = first_test(data)
     maps = attention_maps(model, tokens)
-    shares = model(tokens).softmax(-1)[0]  # (T, V)
+    shares = model(tokens.to(maps[0].device)).softmax(-1)[0].cpu()  # (T, V)
     said = []
     for place in target_places(targets):
         share, word = shares[place].max(0)

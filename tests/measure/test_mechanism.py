@@ -85,6 +85,24 @@ def test_an_ablated_head_adds_nothing(model):
     assert torch.equal(gpt(tokens), before)
 
 
+@pytest.mark.parametrize("layer, head", [(6, 0), (-1, 0), (5, 4), (5, -1)])
+def test_what_is_not_there_cannot_be_left_out(model, layer, head):
+    gpt = model(n_layers=3, n_loops=2)  # of four heads
+    ways = [inspect.ablated(gpt, [(0, 0), (layer, head)])]
+    if head == 0:
+        ways.append(inspect.skipped(gpt, layer))
+        ways.append(inspect.without_links(gpt, layer, torch.zeros(2, 9, 9, dtype=torch.bool)))
+    for way in ways:
+        with pytest.raises(ValueError, match=f"{layer}.* is not there"), way:
+            pass
+    assert not any(module._forward_pre_hooks for module in gpt.modules())
+
+
+def test_targets_may_lie_on_another_device(model):
+    gpt, tokens = model().to("meta"), torch.zeros(2, 9, dtype=torch.int64)
+    assert [each.shape for each in inspect.known(gpt, tokens, tokens)] == [(2, 9)] * 4
+
+
 def test_each_pass_of_a_looped_model_is_ablated_by_itself(model):
     looped, stacked = model(n_layers=2, n_loops=2), model(n_layers=4)
     for block, twin in zip([*looped.blocks, *looped.blocks], stacked.blocks):
