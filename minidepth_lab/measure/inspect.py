@@ -253,7 +253,10 @@ def without_links(model: variants.GPT, layer: int, link: torch.Tensor) -> Iterat
 
 
 def head_sums(
-    weights: torch.Tensor, count_masked: bool = False, counted: torch.Tensor | None = None
+    weights: torch.Tensor,
+    count_masked: bool = False,
+    counted: torch.Tensor | None = None,
+    window: int = 0,
 ) -> dict[str, torch.Tensor]:
     """head_stats() before its division, so that batches add up: {name: (2, H), sum and count}."""
     B, H, T, _ = weights.shape
@@ -268,8 +271,11 @@ def head_sums(
     entries = torch.ones(T, T, dtype=torch.bool, device=device)  # of a map, that count
     if not count_masked:
         entries = entries.tril()
+        if window:
+            entries &= ~fast.too_old(T, T, window, device)
     n_entries = entries.sum(-1)  # (T,)
-    keys = torch.arange(1, T + 1, device=device)  # in sight of query i: i + 1
+    keys = torch.arange(1, T + 1, device=device)  # in sight of query i: i + 1, or the window
+    keys = keys.clamp(max=window or T)
     entropy = -weights.xlogy(weights).sum(-1)  # (B, H, T)
     most = keys.log().clamp(min=1e-9)  # the first query's is 0, and it is left out below
 
@@ -294,25 +300,29 @@ def head_sums(
 
 
 def head_stats(
-    weights: torch.Tensor, count_masked: bool = False, counted: torch.Tensor | None = None
+    weights: torch.Tensor,
+    count_masked: bool = False,
+    counted: torch.Tensor | None = None,
+    window: int = 0,
 ) -> dict[str, torch.Tensor]:
     """Of weights (B, H, T, T), averages over the queries `counted` (B, T), by default all, and of
     the sparsities over all their keys together, → (H,):
 
     entropy             -Σ p ln p of a query's weights, in nats
-    normalised_entropy  that over ln(i + 1), its most with i + 1 keys in sight; from query i = 1 on
+    normalised_entropy  that over ln n, its most with n keys in sight; of queries with two or more
     effective_keys      e^entropy: this many keys with equal weights have this entropy
     sparsity            share of the keys with a weight below 1e-3
-    relative_sparsity   the same below a tenth of 1 / (i + 1), which does not depend on the length
+    relative_sparsity   the same below a tenth of 1 / n, which does not depend on the length
 
-    Keys after the query are no keys; `count_masked` counts them, as LLmini's published tables do.
+    Query i has i + 1 keys in sight, of a layer with a `window` no more than that. Others are no
+    keys; `count_masked` counts them, as LLmini's published tables do.
     """
-    return averages(head_sums(weights, count_masked, counted))
+    return averages(head_sums(weights, count_masked, counted, window))
 
 
 def averages(sums: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """head_sums() → {name: (H,) float32}"""
-    return {name: (total / count).float() for name, (total, count) in sums.items()}
+    """head_sums() → {name: (H,) float32}, 0 where no query counts"""
+    return {name: (total / count.clamp(min=1)).float() for name, (total, count) in sums.items()}
 
 
 def correlation(entropy: Any, sparsity: Any) -> float:
@@ -348,7 +358,8 @@ def stacked(layers: list[dict[str, torch.Tensor]]) -> dict[str, Any]:
 def attention_stats(
     maps: list[torch.Tensor], count_masked: bool = False, counted: torch.Tensor | None = None
 ) -> dict[str, Any]:
-    """head_stats() of attention_maps(): {name: (L, H)}, ragged (a list) where heads differ."""
+    """head_stats() of attention_maps(), as if no layer had a window: {name: (L, H)}, ragged (a
+    list) where heads differ."""
     return stacked([head_stats(weights, count_masked, counted) for weights in maps])
 
 
@@ -356,10 +367,11 @@ def sums_by_layer(
     model: variants.GPT, tokens: torch.Tensor, count_masked: bool, counted: torch.Tensor | None
 ) -> list[dict[str, torch.Tensor]]:
     """head_sums() of each layer on tokens (B, T), the weights of one layer at a time in memory."""
-    sums = []
+    sums, model = [], getattr(model, "module", model)
 
     def see(layer, weights):
-        sums.append(head_sums(weights, count_masked, counted))
+        window = model.blocks[layer].attn.window
+        sums.append(head_sums(weights, count_masked, counted, window))
 
     with watch_attention(model, see):
         exact_hidden(model, tokens)
@@ -369,8 +381,8 @@ def sums_by_layer(
 def model_stats(
     model: variants.GPT, tokens: Any, count_masked: bool = False, counted: Any = None
 ) -> dict[str, Any]:
-    """attention_stats() of a model on tokens (B, T), NumPy or torch, with the weights of one layer
-    and one sequence at a time in memory, at most."""
+    """head_stats() of each layer of a model on tokens (B, T), NumPy or torch, with the weights of
+    one layer and one sequence at a time in memory, at most; as attention_stats() has them."""
     layers = []
     for i in range(len(tokens)):
         one = slice(i, i + 1)

@@ -48,19 +48,20 @@ def maps_by_hand(gpt, tokens):
     return maps
 
 
-def stats_by_hand(weights, count_masked, counted):
+def stats_by_hand(weights, count_masked, counted, window=99):
     """head_stats() with one Python number after the other."""
     heads = []
     for head in weights.transpose(0, 1):
         entropies, normalised, entries, few, relative = [], [], 0, 0, 0
         for b, i in counted.nonzero().tolist():
             row = head[b, i].tolist()
-            entropies.append(-sum(p * math.log(p) for p in row[: i + 1] if p > 0))
-            normalised += [entropies[-1] / math.log(i + 1)] if i else []
-            shown = row if count_masked else row[: i + 1]
+            seen = row[max(0, i + 1 - window) : i + 1]
+            entropies.append(-sum(p * math.log(p) for p in seen if p > 0))
+            normalised += [entropies[-1] / math.log(len(seen))] if i else []
+            shown = row if count_masked else seen
             entries += len(shown)
             few += sum(p < 1e-3 for p in shown)
-            relative += sum(p < 0.1 / (i + 1) for p in shown)
+            relative += sum(p < 0.1 / len(seen) for p in shown)
         mean = sum(entropies) / len(entropies)
         keys = sum(map(math.exp, entropies)) / len(entropies)
         heads.append((mean, sum(normalised) / len(normalised), keys, few / entries,
@@ -97,6 +98,19 @@ def test_statistics_equal_loops(model, count_masked):
             for layer, expected in zip(layers, hand, strict=True):
                 torch.testing.assert_close(layer, expected[name], rtol=1e-4, atol=1e-6)
     assert 0 < found["sparsity"][2].mean() < found["relative_sparsity"][2].mean() < 1
+
+
+@pytest.mark.parametrize("count_masked", [False, True])
+def test_what_a_window_hides_is_no_key(model, count_masked):
+    gpt, tokens = model(attn_window=4), tokens_of(3, 13)
+    found = inspect.model_stats(gpt, tokens, count_masked)
+    every = torch.ones(3, 13)
+    for layer, weights in enumerate(inspect.attention_maps(gpt, tokens)):
+        hand = stats_by_hand(weights.double(), count_masked, every, 4 if layer == 1 else 99)
+        for name, values in found.items():
+            torch.testing.assert_close(values[layer], hand[name], rtol=1e-4, atol=1e-6)
+    alone = inspect.model_stats(model(attn_window=1), tokens)  # a token that sees itself alone
+    assert not alone["normalised_entropy"][1].any()
 
 
 def test_watching_training_changes_nothing(model):
