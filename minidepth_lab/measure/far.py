@@ -122,10 +122,13 @@ def tested(
 
 
 def given(run_dir: console.Path, rings: int, window: range | None = None) -> tuple:
-    """(model, what tested() takes after it) of a finished run of walk, sums or program."""
-    model, _ = checkpoints.load(run_dir)
+    """(model, what tested() takes after it) of a finished run of walk, sums or program; ValueError
+    for a run of something else."""
     _, train = results.settings_of(run_dir)
-    (task,) = train["data"]
+    task = " + ".join(train["data"])
+    if task not in ("walk", "sums", "program"):
+        raise ValueError(f"{run_dir} is a run of {task}; give one of walk, sums or program")
+    model, _ = checkpoints.load(run_dir)
     sizes = TASKS[task].sizes | results.size_values(train["sizes"])
     shape = {name: sizes[name] for name in TASKS[task].sizes}
     tokens, _ = TASKS[task].draw(rings, md.generator("far"), test=True, **shape)

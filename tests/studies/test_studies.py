@@ -130,6 +130,7 @@ OF_A_TASK = "icqa is of a depth task; give a run of the embedded problems"
     ("studies.written", "RUN new", f"{OF_ICQA} written"),
     ("studies.map", "RUN new", f"{OF_ICQA} pointers or reachability"),
     ("measure.ring_runs", "RUN new", f"{OF_ICQA} ring"),
+    ("measure.far", "RUN new", f"{OF_ICQA} walk, sums or program"),
     ("studies.layers", "RUN out.json", OF_A_TASK),
     ("studies.layers", "RUN out.json x-8", "'x-8' is no span of layers; as in 3-8"),
     ("studies.llmini", "nothing a.jsonl", "a.jsonl is none of LLmini's eleven sources"),
