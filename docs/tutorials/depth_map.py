@@ -236,8 +236,8 @@ widgets.table(["model", "layer", "published", "corrected"], rows)
 # when `ablated()` takes away what a head adds?
 
 # %%
-sizes = dict(n_layers=2, steps=300, eval_every=300, eval_blocks=64)
-m, t = registry.configs("tasks", data="icqa", **sizes)
+short = dict(steps=300, eval_every=300, device="cpu")  # so small that a GPU would not help
+m, t = registry.configs("tasks", data="icqa", n_layers=2, eval_blocks=64, **short)
 run = running.train(m, t, registry.data_of(t), quiet=True)
 data = run.data
 sequences, targets = (torch.as_tensor(part[:200]).long() for part in data.val)
@@ -314,7 +314,7 @@ print(getsource(inspect.lens))
 
 
 # %%
-m, t = registry.configs("tasks", data="icqa", n_layers=4, steps=300, eval_every=300)
+m, t = registry.configs("tasks", data="icqa", n_layers=4, **short)
 model = running.train(m, t, registry.data_of(t), quiet=True).model
 tokens, targets = (torch.as_tensor(part[:200]).long() for part in data.val)
 
