@@ -16,12 +16,14 @@ from minidepth_lab.base import configs
 
 def possible(model: Any, tokens: torch.Tensor) -> bool:
     """Whether a model computes what it keeps once: if there is no chance in it, which would be
-    drawn anew in each loop, and nobody looks into its layers, who is to see all tokens."""
+    drawn anew in each loop, and nobody looks into its layers, or has put another attention there,
+    who is to see all tokens."""
     c = model.config
     chance = model.training and (c.loop_noise or c.dropout or c.dropout_of("residual"))
     plain = not (model.compiled or model.checkpointed or model.gradient_loops or c.attn_window)
     parts = model.blocks.modules()
     seen = any(part._forward_hooks or part._forward_pre_hooks for part in parts)
+    seen |= any("forward" in vars(layer.attn) for layer in model.blocks)
     fits = 0 < c.loop_keeps < tokens.size(1) and tokens.device.type != "mps"  # fast.py says why
     return fits and plain and not chance and not seen
 

@@ -108,6 +108,16 @@ def test_losses_by_loops_are_those_of_a_plain_forward_pass(model, start):
     assert len({round(loss, 4) for loss in losses.values()}) == 4
 
 
+def test_a_text_is_kept_in_a_model_that_keeps_its_first_tokens_by_itself(model):
+    """Which computes these once, and would pass by what is put into its layers."""
+    gpt = model(n_layers=1, n_loops=4, loop_start="recall", loop_keeps=1)
+    tokens = torch.randint(61, (3, 9), generator=md.generator("kept"))
+    *_, plain = gpt.run_loops(tokens, loops=6)
+    with study.text_kept(gpt, 2):
+        *_, kept = gpt.run_loops(tokens, loops=6)
+    assert not torch.allclose(kept, plain, atol=1e-2)
+
+
 @pytest.mark.parametrize("start", ["recall", "state"])
 @pytest.mark.parametrize("position", ["learned", "rotary"])
 def test_a_text_that_is_kept_is_one_whose_last_token_alone_is_looped_on(model, start, position):
