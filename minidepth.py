@@ -149,26 +149,20 @@ PRESETS = {
 }  # fmt: skip
 
 
-def make_configs(values: dict, kinds: Sequence[type] = (ModelConfig, TrainConfig)) -> tuple:
-    """One object of each of the dataclasses `kinds`, of {setting: value}; ValueError for a value
-    that cannot work and for a setting that none of them has."""
-    values, made = dict(values), []
+def configs(preset: str = "laptop", **changes: Any) -> tuple[ModelConfig, TrainConfig]:
+    """(ModelConfig, TrainConfig) of a preset, changed; ValueError for what is unknown."""
+    if preset not in PRESETS:
+        raise ValueError(f"preset {preset!r} is unknown; choose from {', '.join(PRESETS)}")
+    values, made = PRESETS[preset] | changes, []
     # the report warms up for 50 steps, a tenth of its run; a run too short for that for a tenth
     if values.get("steps") in range(51):
         values.setdefault("warmup_steps", 0.1)
-    for kind in kinds:
+    for kind in (ModelConfig, TrainConfig):
         names = {f.name for f in dataclasses.fields(kind)} & values.keys()
         made.append(kind(**{name: values.pop(name) for name in names}).validate())
     if values:
         raise ValueError(f"setting {', '.join(values)} is unknown")
     return tuple(made)
-
-
-def configs(preset: str = "laptop", **changes: Any) -> tuple[ModelConfig, TrainConfig]:
-    """(ModelConfig, TrainConfig) of a preset, changed; ValueError for what is unknown."""
-    if preset not in PRESETS:
-        raise ValueError(f"preset {preset!r} is unknown; choose from {', '.join(PRESETS)}")
-    return make_configs(PRESETS[preset] | changes)
 
 
 # ---------- model: a pre-norm GPT, twin of transformers' GPT-2 ----------
@@ -834,7 +828,7 @@ def read_configs(path: str) -> tuple[ModelConfig, TrainConfig]:
     with open(os.path.join(path, "config.json"), encoding="utf-8") as f:
         about = json.load(f)
     values = (about["model"] | about["train"]).items()
-    return make_configs({k: tuple(v) if isinstance(v, list) else v for k, v in values})
+    return configs("report", **{k: tuple(v) if isinstance(v, list) else v for k, v in values})
 
 
 def load(path: str) -> tuple[GPT, Any]:
