@@ -31,6 +31,7 @@ import re
 import statistics
 import time
 import zlib
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -220,29 +221,20 @@ class Attention(nn.Module):
         return self.drop(self.out(y))
 
 
-class MLP(nn.Module):
-    """The feed-forward part: each token by itself. x (B, T, C) → (B, T, C)"""
-
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__()
-        self.up = nn.Linear(config.d_model, config.d_ff, bias=config.bias)
-        self.out = nn.Linear(config.d_ff, config.d_model, bias=config.bias)
-        self.drop = nn.Dropout(config.dropout)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.drop(self.out(F.gelu(self.up(x))))
-
-
 class Layer(nn.Module):
-    """What attention finds, then what the feed-forward part makes of it, is added to the residual
-    stream x (B, T, C). Each reads a normalised copy, so that the stream may grow."""
+    """What attention finds, then what the feed-forward part makes of it, each token by itself, is
+    added to the residual stream x (B, T, C). Each reads a normalised copy, so that the stream may
+    grow."""
 
     def __init__(self, config: ModelConfig, attention: Callable = Attention) -> None:
         super().__init__()
-        self.norm1, self.attn = nn.LayerNorm(config.d_model), attention(config)
-        self.has_mlp = config.d_ff > 0  # the depth tasks are attention alone
+        c, C = config, config.d_model
+        self.norm1, self.attn = nn.LayerNorm(C), attention(c)
+        self.has_mlp = c.d_ff > 0  # the depth tasks are attention alone
         if self.has_mlp:
-            self.norm2, self.mlp = nn.LayerNorm(config.d_model), MLP(config)
+            up, out = nn.Linear(C, c.d_ff, bias=c.bias), nn.Linear(c.d_ff, C, bias=c.bias)
+            parts = dict(up=up, gelu=nn.GELU(), out=out, drop=nn.Dropout(c.dropout))
+            self.norm2, self.mlp = nn.LayerNorm(C), nn.Sequential(OrderedDict(parts))
 
     def forward(self, x: torch.Tensor, cache: Cache | None = None) -> torch.Tensor:
         x = x + self.attn(self.norm1(x), cache)
