@@ -676,35 +676,33 @@ def load_data(config: TrainConfig, block_size: int = 512, tokenizer: Any = None)
 @torch.no_grad()
 def generate(
     model: nn.Module, tokens: torch.Tensor, max_new_tokens: int, pick: Callable | None = None,
-    eos: int | None = None, known: torch.Tensor | None = None,
+    eos: int | None = None,
 ) -> torch.Tensor:  # fmt: skip
     """Continue tokens (B, T) int64 by up to max_new_tokens → (B, at most T + max_new_tokens), each
-    the likeliest of the words there are, or what pick(logits (B, words)) → (B, 1) takes.
+    the likeliest of the words there are, or what pick(logits (B, words)) → (B, 1) takes. A shorter
+    prompt ends in -1, from where on the model speaks.
 
     A row that has said `eos` is filled with it; the call ends when every row has, and where the
-    block does. Prompts of different lengths: `known` (B, K) int64 is what follows `tokens` in each
-    of them, -1 where the model speaks. ValueError for a prompt that is longer than the block."""
+    block does. ValueError for a prompt that is longer than the block."""
     if model.training:  # with dropout it would say something else
         raise ValueError("the model is in training mode; call model.eval() first")
     c, T = model.config, tokens.size(1)
-    longest = T if known is None else T + int((known >= 0).sum(1).max())
-    if not 0 < longest <= (model.most_tokens or longest):
-        raise ValueError(f"a prompt of {longest} tokens does not fit block_size {c.block_size}")
+    if not 0 < T <= (model.most_tokens or T):
+        raise ValueError(f"a prompt of {T} tokens does not fit block_size {c.block_size}")
+    end = min(T + max_new_tokens, model.most_tokens or math.inf)
+    tokens = F.pad(tokens, (0, end - T), value=-1)
     done = torch.zeros(len(tokens), 1, dtype=torch.bool, device=tokens.device)
     cache = [Cache() for _ in range(c.n_loops * c.n_layers)]
-    for i in range(min(max_new_tokens, (model.most_tokens or math.inf) - T)):
-        logits = model(tokens[:, cache[0].length :], cache=cache)[:, -1, : model.n_words].float()
+    for i in range(int((tokens >= 0).sum(1).min()), end):  # from the shortest prompt's end on
+        logits = model(tokens[:, cache[0].length : i], cache=cache)[:, -1, : model.n_words].float()
         new = pick(logits) if pick else logits.argmax(-1, keepdim=True)  # (B, 1)
+        given = tokens[:, i : i + 1]
         if eos is not None:
             new = new.masked_fill(done, eos)
-            done |= new == eos
-        if known is not None and i < known.size(1):
-            given = known[:, i : i + 1]
-            new = torch.where(given < 0, new, given)
-            done &= given < 0  # a prompt has ends of turns of its own
-        tokens = torch.cat((tokens, new), 1)
+            done |= (new == eos) & (given < 0)  # a prompt has ends of turns of its own
+        tokens[:, i : i + 1] = torch.where(given < 0, new, given)
         if done.all():
-            break
+            return tokens[:, : i + 1]
     return tokens
 
 
@@ -729,10 +727,9 @@ def answer_texts(
     # those of about the same length together: all wait until the longest has been read
     in_order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
     for some in (in_order[i : i + at_once] for i in range(0, len(in_order), at_once)):
-        shortest, longest = len(prompts[some[0]]), len(prompts[some[-1]])
+        longest = len(prompts[some[-1]])
         padded = [prompts[i] + [-1] * (longest - len(prompts[i])) for i in some]
-        tokens, known = torch.tensor(padded, device=device).tensor_split([shortest], 1)
-        tokens = generate(model, tokens, known.size(1) + most, pick, eos, known)
+        tokens = generate(model, torch.tensor(padded, device=device), most, pick, eos)
         for i, ids in zip(some, tokens.tolist()):
             answer = ids[len(prompts[i]) : len(prompts[i]) + most]
             texts[i] = tokenizer.decode(answer[: answer.index(eos)] if eos in answer else answer)
