@@ -291,75 +291,52 @@ class GPT(nn.Module):
         """(V, C)"""
         return self.token_embedding.weight if self.config.tie_weights else self.head.weight
 
-    def embed(self, tokens: torch.Tensor, start: int = 0) -> torch.Tensor:
-        """tokens (B, T), the first at position `start` → the stream's beginning, (B, T, C)."""
-        c, end = self.config, start + tokens.size(1)
-        if end > c.block_size:
-            raise ValueError(f"{end} tokens do not fit block_size {c.block_size}")
-        positions = self.position_embedding.weight[start:end]
-        return self.drop(self.token_embedding(tokens) + positions)
-
     def run_loops(
         self, tokens: torch.Tensor, cache: list[Cache] | None = None, loops: int | None = None
     ) -> Iterator[torch.Tensor]:
         """Yield the residual stream (B, T, C) after each loop, an application of all layers, before
         the last norm; `loops` of them, or config.n_loops. In `cache`, a Cache for each time a layer
         is applied, keys and values gather: the next call, of one token, goes on from there."""
-        x = self.embed(tokens, cache[0].length if cache else 0)
-        for loop in range(loops or self.config.n_loops):  # the same weights again (2502.17416)
+        c, start = self.config, cache[0].length if cache else 0
+        end = start + tokens.size(1)
+        if end > c.block_size:
+            raise ValueError(f"{end} tokens do not fit block_size {c.block_size}")
+        positions = self.position_embedding.weight[start:end]
+        x = self.drop(self.token_embedding(tokens) + positions)
+        for loop in range(loops or c.n_loops):  # the same weights again (2502.17416)
             for i, layer in enumerate(self.blocks):
-                x = layer(x, cache[loop * len(self.blocks) + i] if cache else None)
+                x = layer(x, cache[loop * c.n_layers + i] if cache else None)
             yield x
-
-    def hidden(
-        self, tokens: torch.Tensor, cache: list[Cache] | None = None, loops: int | None = None
-    ) -> torch.Tensor:
-        """The residual stream after the last loop and the last norm, (B, T, C)."""
-        for after_loop in self.run_loops(tokens, cache, loops):
-            x = after_loop  # only the last one is wanted
-        return self.norm(x)
-
-    def autocast(self, tokens: torch.Tensor) -> torch.autocast:
-        """For forward(): DataParallel's threads inherit "autocast on" but not its dtype."""
-        half = self.autocast_dtype
-        return torch.autocast(tokens.device.type, half, enabled=half is not None)
 
     def forward(
         self, tokens: torch.Tensor, targets: torch.Tensor | None = None,
         cache: list[Cache] | None = None, loops: int | None = None,
     ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-        with self.autocast(tokens):
-            x = self.hidden(tokens, cache, loops)
+        # not around the call: DataParallel's threads inherit "autocast on" but not its dtype; and
+        # no weight is kept in half precision: what each of its uses adds to its gradient would be
+        half = self.autocast_dtype
+        with torch.autocast(tokens.device.type, half, half is not None, cache_enabled=False):
+            for after_loop in self.run_loops(tokens, cache, loops):
+                x = after_loop  # only the last one is wanted
+            x = self.norm(x)
             if targets is None:
                 # who generates needs the last token's logits alone
                 return F.linear(x[:, -1:] if cache else x, self.head_weight)
-        return self.losses(x, targets)
-
-    def losses(self, x: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """x (B, …, T, C), what the head reads, targets (B, …, T) → loss_sum, n_tokens, each (B,).
-
-        Sums and counts, no means: so 1, 2 or uneven shards give the same gradient. Tokens without
-        a target are left out before the head, the costliest part."""
-        has_target = targets != -100
-        where = has_target.nonzero(as_tuple=True)  # its sequence, …, its place: (N,)
-        nll = self.token_losses(x[where], targets[where])
-        loss_sum = nll.new_zeros(len(targets)).index_add(0, where[0], nll)
-        return loss_sum.float(), has_target.flatten(1).sum(1).float()
+            # tokens without a target are left out before the head, the costliest part
+            has_target = targets != -100
+            where = has_target.nonzero(as_tuple=True)  # its sequence, its place: each (N,)
+            # all (N, V) logits and their gradient would be 10 GB at the report's size: so 512 rows
+            # of them, in float32 300 MB, live at a time, and are computed again on the way back
+            parts = zip(x[where].split(512), targets[where].split(512))
+            nll = [checkpoint(self.token_losses, *part, use_reentrant=False) for part in parts]
+        # sums and counts, no means: so 1, 2 or uneven shards give the same gradient
+        loss_sum = x.new_zeros(len(x), dtype=torch.float32).index_add(0, where[0], torch.cat(nll))
+        return loss_sum, has_target.sum(1).float()
 
     def token_losses(self, h: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """Cross-entropy of each token: h (N, C), targets (N,) → (N,), float32.
-
-        All (N, V) logits and their gradient would be 10 GB at the report's size: so some rows of
-        them live at a time, and are computed again on the way back."""
-
-        def part(h: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-            with self.autocast(h):
-                logits = F.linear(h, self.head_weight)
-            return F.cross_entropy(logits.float(), targets, reduction="none")
-
-        rows = 512  # of logits at a time: in float32 300 MB at the report's size
-        parts = zip(h.split(rows), targets.split(rows))
-        return torch.cat([checkpoint(part, *each, use_reentrant=False) for each in parts])
+        """Cross-entropy of each token: h (N, C), targets (N,) → (N,), float32."""
+        logits = F.linear(h, self.head_weight).float()
+        return F.cross_entropy(logits, targets, reduction="none")
 
 
 def processes() -> tuple[int, int]:
