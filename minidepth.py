@@ -400,37 +400,35 @@ def is_held_out(key: str, keys: int) -> bool:
 
 def embedded_rows(
     n: int, held_out: bool = False, steps: Sequence[int] = (1, 2, 3), seed: int = 0,
-    families: Sequence[str] = FAMILIES, modulus: int = 10, direct: bool = False, questions: int = 1,
+    families: Sequence[str] = FAMILIES, modulus: int = 10, questions: int = 1,
 ) -> list[dict]:  # fmt: skip
-    """n generated conversations in the published row format, families and step counts in turn, the
-    answer after the worked steps or, with `direct`, without them.
+    """n generated conversations in the published row format, families and step counts in turn.
 
     To train on, a ring is asked so many `questions`: all but the first go from a letter to the one
     before it, all the way round, so that there is more to learn from. No key is held out twice; a
     kind that has no more drops out. Only random.random() is drawn from, whose numbers Python keeps
     the same in every version and on every platform: the same seed gives the same bytes."""
     draw, rows, taken = random.Random(2 * seed + held_out).random, [], set()
-    kinds, turn, tried = list(itertools.product(steps, families)), 0, 0
+    kinds = list(itertools.product(steps, families))
     while len(rows) < n and kinds:
-        k, family = kinds[turn % len(kinds)]
-        *asked, candidates, key, keys = embedded_problem(draw, family, k, modulus)
-        tried += 1
-        if is_held_out(key, keys) == held_out and key not in taken:
-            several, ring = [asked], key.split()
-            if held_out:
-                taken.add(key)
-            elif family == "lookup":
-                for _ in range(1, questions):
-                    several.append(embedded_problem(draw, family, len(ring) - 1, ring=ring)[:3])
-            messages = []
-            for asks, work, answer in several:
-                says = f"#### {answer}" if direct else f"<think>\nSo {work}\n</think>\n\n {answer}"
-                messages += [dict(role="user", content=asks), dict(role="assistant", content=says)]
-            rows.append(dict(messages=messages, family=family, steps=k, guess=1 / candidates))
-            turn, tried = turn + 1, 0
-        elif tried == 2000:
+        k, family = kinds[len(rows) % len(kinds)]
+        for _ in range(2000):
+            *asked, candidates, key, keys = embedded_problem(draw, family, k, modulus)
+            if is_held_out(key, keys) == held_out and key not in taken:
+                break
+        else:  # so often in vain: there are no more of this kind
             kinds.remove((k, family))
-            tried = 0
+            continue
+        several, ring, messages = [asked], key.split(), []
+        if held_out:
+            taken.add(key)
+        elif family == "lookup":
+            for _ in range(1, questions):
+                several.append(embedded_problem(draw, family, len(ring) - 1, ring=ring)[:3])
+        for question, work, answer in several:
+            says = f"<think>\nSo {work}\n</think>\n\n {answer}"
+            messages += [dict(role="user", content=question), dict(role="assistant", content=says)]
+        rows.append(dict(messages=messages, family=family, steps=k, guess=1 / candidates))
     return rows
 
 
