@@ -291,32 +291,29 @@ class GPT(nn.Module):
         """(V, C)"""
         return self.token_embedding.weight if self.config.tie_weights else self.head.weight
 
-    def run_loops(
-        self, tokens: torch.Tensor, cache: list[Cache] | None = None, loops: int | None = None
-    ) -> Iterator[torch.Tensor]:
+    def run_loops(self, tokens: torch.Tensor, cache: list[Cache] | None = None) -> Iterator:
         """Yield the residual stream (B, T, C) after each loop, an application of all layers, before
-        the last norm; `loops` of them, or config.n_loops. In `cache`, a Cache for each time a layer
-        is applied, keys and values gather: the next call, of one token, goes on from there."""
+        the last norm. In `cache`, a Cache for each time a layer is applied, keys and values gather:
+        the next call, of one token, goes on from there."""
         c, start = self.config, cache[0].length if cache else 0
         end = start + tokens.size(1)
         if end > c.block_size:
             raise ValueError(f"{end} tokens do not fit block_size {c.block_size}")
         positions = self.position_embedding.weight[start:end]
         x = self.drop(self.token_embedding(tokens) + positions)
-        for loop in range(loops or c.n_loops):  # the same weights again (2502.17416)
+        for loop in range(c.n_loops):  # the same weights again (2502.17416)
             for i, layer in enumerate(self.blocks):
                 x = layer(x, cache[loop * c.n_layers + i] if cache else None)
             yield x
 
     def forward(
-        self, tokens: torch.Tensor, targets: torch.Tensor | None = None,
-        cache: list[Cache] | None = None, loops: int | None = None,
-    ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+        self, tokens: torch.Tensor, targets: torch.Tensor | None = None, cache: list | None = None
+    ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
         # not around the call: DataParallel's threads inherit "autocast on" but not its dtype; and
         # no weight is kept in half precision: what each of its uses adds to its gradient would be
         half = self.autocast_dtype
         with torch.autocast(tokens.device.type, half, half is not None, cache_enabled=False):
-            for after_loop in self.run_loops(tokens, cache, loops):
+            for after_loop in self.run_loops(tokens, cache):
                 x = after_loop  # only the last one is wanted
             x = self.norm(x)
             if targets is None:

@@ -62,8 +62,8 @@ class GPT(md.GPT):
         self, tokens: torch.Tensor, targets: torch.Tensor | None = None,
         cache: list[md.Cache] | None = None, loops: int | None = None,
     ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-        """As minidepth.GPT's, without computing logits twice; targets (B, loops, T) ask for a loss
-        after each of so many loops, and their sum."""
+        """As minidepth.GPT's, without computing logits twice, after so many `loops` or those of the
+        settings; targets (B, loops, T) ask for a loss after each of so many, and their sum."""
         # before PyTorch 2.10 a weight that was converted in a loop without a gradient would be kept
         # so for the loops that have one
         half, kept = self.autocast_dtype, not self.gradient_loops
@@ -136,7 +136,8 @@ class GPT(md.GPT):
     def run_loops(
         self, tokens: torch.Tensor, cache: list[md.Cache] | None = None, loops: int | None = None
     ) -> Iterator[torch.Tensor]:
-        """Yield the residual stream (B, T, C) after each loop, as minidepth.GPT does."""
+        """Yield the residual stream (B, T, C) after each loop, as minidepth.GPT does; `loops` of
+        them, or those of the settings."""
         c = self.config
         start = cache[0].length if cache else 0
         x = embedded = self.embed(tokens, start)
