@@ -169,19 +169,6 @@ def configs(preset: str = "laptop", **changes: Any) -> tuple[ModelConfig, TrainC
 # ---------- model: a pre-norm GPT, twin of transformers' GPT-2 ----------
 
 
-class Cache:
-    """Keys and values (B, H, S, D) of the S tokens that a layer has read so far."""
-
-    length = 0
-
-    def append(self, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """k and v (B, H, T, D) of T more tokens → those of all tokens."""
-        if self.length:
-            k, v = torch.cat((self.k, k), 2), torch.cat((self.v, v), 2)
-        self.k, self.v, self.length = k, v, k.size(2)
-        return k, v
-
-
 # cuDNN's attention makes a plan for each length: 39 of the 41 ms that a generated token took on an
 # H100, whose lengths are all new. PyTorch's other fused kernels have none to make
 torch.backends.cuda.enable_cudnn_sdp(False)
@@ -213,10 +200,12 @@ class Attention(nn.Module):
         options = dict(dropout_p=p, is_causal=q.size(2) > 1, scale=self.scale)
         return F.scaled_dot_product_attention(q, k, v, **options)
 
-    def forward(self, x: torch.Tensor, cache: Cache | None = None) -> torch.Tensor:
-        q, k, v = self.project(x, cache.length if cache else 0)
+    def forward(self, x: torch.Tensor, cache: dict | None = None) -> torch.Tensor:
+        q, k, v = self.project(x, cache["k"].size(2) if cache else 0)
         if cache:  # the keys and values of the tokens before x come first
-            k, v = cache.append(k, v)
+            k, v = torch.cat((cache["k"], k), 2), torch.cat((cache["v"], v), 2)
+        if cache is not None:
+            cache.update(k=k, v=v)
         y = self.attend(q, k, v).transpose(1, 2).reshape(x.shape)  # heads side by side: (B, T, C)
         return self.drop(self.out(y))
 
@@ -236,7 +225,7 @@ class Layer(nn.Module):
             parts = dict(up=up, gelu=nn.GELU(), out=out, drop=nn.Dropout(c.dropout))
             self.norm2, self.mlp = nn.LayerNorm(C), nn.Sequential(OrderedDict(parts))
 
-    def forward(self, x: torch.Tensor, cache: Cache | None = None) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, cache: dict | None = None) -> torch.Tensor:
         x = x + self.attn(self.norm1(x), cache)
         return x + self.mlp(self.norm2(x)) if self.has_mlp else x
 
@@ -291,11 +280,11 @@ class GPT(nn.Module):
         """(V, C)"""
         return self.token_embedding.weight if self.config.tie_weights else self.head.weight
 
-    def run_loops(self, tokens: torch.Tensor, cache: list[Cache] | None = None) -> Iterator:
+    def run_loops(self, tokens: torch.Tensor, cache: list[dict] | None = None) -> Iterator:
         """Yield the residual stream (B, T, C) after each loop, an application of all layers, before
-        the last norm. In `cache`, a Cache for each time a layer is applied, keys and values gather:
-        the next call, of one token, goes on from there."""
-        c, start = self.config, cache[0].length if cache else 0
+        the last norm. In `cache`, a dict for each time a layer is applied, empty at first, its keys
+        and values (B, H, S, D) of S tokens gather: the next call, of one token, goes on there."""
+        c, start = self.config, cache[0]["k"].size(2) if cache and cache[0] else 0
         end = start + tokens.size(1)
         if end > c.block_size:
             raise ValueError(f"{end} tokens do not fit block_size {c.block_size}")
@@ -664,9 +653,10 @@ def generate(
     end = min(T + max_new_tokens, model.most_tokens or math.inf)
     tokens = F.pad(tokens, (0, end - T), value=-1)
     done = torch.zeros(len(tokens), 1, dtype=torch.bool, device=tokens.device)
-    cache = [Cache() for _ in range(c.n_loops * c.n_layers)]
+    cache, read = [{} for _ in range(c.n_loops * c.n_layers)], 0
     for i in range(int((tokens >= 0).sum(1).min()), end):  # from the shortest prompt's end on
-        logits = model(tokens[:, cache[0].length : i], cache=cache)[:, -1, : model.n_words].float()
+        logits = model(tokens[:, read:i], cache=cache)[:, -1, : model.n_words].float()
+        read = i
         new = pick(logits) if pick else logits.argmax(-1, keepdim=True)  # (B, 1)
         given = tokens[:, i : i + 1]
         if eos is not None:

@@ -60,7 +60,7 @@ class GPT(md.GPT):
 
     def forward(
         self, tokens: torch.Tensor, targets: torch.Tensor | None = None,
-        cache: list[md.Cache] | None = None, loops: int | None = None,
+        cache: list[dict] | None = None, loops: int | None = None,
     ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
         """As minidepth.GPT's, without computing logits twice, after so many `loops` or those of the
         settings; targets (B, loops, T) ask for a loss after each of so many, and their sum."""
@@ -92,7 +92,7 @@ class GPT(md.GPT):
         return n
 
     def hidden(
-        self, tokens: torch.Tensor, cache: list[md.Cache] | None = None, loops: int | None = None
+        self, tokens: torch.Tensor, cache: list[dict] | None = None, loops: int | None = None
     ) -> torch.Tensor:
         """The residual stream after the last loop and the last norm, (B, T, C)."""
         if not cache and kept_once.possible(self, tokens):
@@ -134,12 +134,12 @@ class GPT(md.GPT):
         return self.drop(x)
 
     def run_loops(
-        self, tokens: torch.Tensor, cache: list[md.Cache] | None = None, loops: int | None = None
+        self, tokens: torch.Tensor, cache: list[dict] | None = None, loops: int | None = None
     ) -> Iterator[torch.Tensor]:
         """Yield the residual stream (B, T, C) after each loop, as minidepth.GPT does; `loops` of
         them, or those of the settings."""
         c = self.config
-        start = cache[0].length if cache else 0
+        start = cache[0]["k"].size(2) if cache and cache[0] else 0
         x = embedded = self.embed(tokens, start)
         n_kept = max(0, c.loop_keeps - start)  # of these tokens
         layers = self.compiled if self.compiled and self.training else self.blocks
