@@ -637,7 +637,7 @@ def load_data(config: TrainConfig, block_size: int = 512, tokenizer: Any = None)
 @torch.no_grad()
 def generate(
     model: nn.Module, tokens: torch.Tensor, max_new_tokens: int, pick: Callable | None = None,
-    eos: int | None = None,
+    eos: int = -1,
 ) -> torch.Tensor:  # fmt: skip
     """Continue tokens (B, T) int64 by up to max_new_tokens → (B, at most T + max_new_tokens), each
     the likeliest of the words there are, or what pick(logits (B, words)) → (B, 1) takes. A shorter
@@ -659,10 +659,9 @@ def generate(
         read = i
         new = pick(logits) if pick else logits.argmax(-1, keepdim=True)  # (B, 1)
         given = tokens[:, i : i + 1]
-        if eos is not None:
-            new = new.masked_fill(done, eos)
-            done |= (new == eos) & (given < 0)  # a prompt has ends of turns of its own
-        tokens[:, i : i + 1] = torch.where(given < 0, new, given)
+        new = torch.where(given < 0, new.masked_fill(done, eos), given)
+        done |= (new == eos) & (given < 0)  # a prompt has ends of turns of its own
+        tokens[:, i : i + 1] = new
         if done.all():
             return tokens[:, : i + 1]
     return tokens
@@ -955,10 +954,8 @@ def log_line(record: dict, steps: int) -> str:
 
 
 class Diverged(RuntimeError):
-    """Gradients, weights or the loss became infinite or NaN."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what}; lower --lr, raise --warmup_steps, or use --precision fp32")
+    """Gradients, weights or the loss became infinite or NaN: the learning rate is too high, rises
+    too fast, or half precision is too coarse."""
 
 
 def train(

@@ -202,7 +202,7 @@ def alone(arguments: list[str]) -> int:
     except (ValueError, OSError) as error:
         message, code = error, 2
     except md.Diverged as error:
-        message, code = error, 1
+        message, code = f"{error}; lower --lr, raise --warmup_steps, or use --precision fp32", 1
     except KeyboardInterrupt:
         message, code = "interrupted", 130
     print(f"train.py: {' '.join(str(message).split())}", file=sys.stderr)
