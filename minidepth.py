@@ -841,10 +841,6 @@ def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimiz
 def parallel(model: nn.Module, device: torch.device) -> nn.Module:
     """The model itself, or wrapped for several GPUs or for the processes of torchrun."""
     (rank, world), gpus = processes(), torch.cuda.device_count()
-    if world > 1 and device.type == "cuda":
-        torch.cuda.set_device(device)
-    if world > 1 and not torch.distributed.is_initialized():
-        torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
     if world > 1 and not getattr(model, "is_sharded", False):
         if rank == 0:
             print(f"Wrapping model with DistributedDataParallel over {world} processes")
@@ -969,7 +965,7 @@ def train(
     has begun, if it has one: on the CPU to the same losses, bit for bit, as if never stopped.
     make_model(config) gives a module that is called as GPT is. on_log(record) is called with each
     record; by default it prints the report's line. stop() is asked after each step: if true the run
-    is saved and returned. Under torchrun every process calls this alike.
+    is saved and returned. Under torchrun every process calls this alike, once they are connected.
     ValueError for settings, data or a folder that cannot work; Diverged if gradients stay infinite
     or NaN, or weights are so when they are to be saved, or the loss in the end."""
     m, t, (rank, world) = model_config.validate(), train_config.validate(), processes()
