@@ -439,11 +439,10 @@ def read_rows(config: TrainConfig) -> tuple[list[dict], list[dict], int]:
         from datasets import load_dataset
 
         rows = load_dataset(config.data, split="train")
-    if 0 < config.max_rows < len(rows):
-        places = torch.randperm(len(rows), generator=generator("max_rows"))[: config.max_rows]
-        rows = [rows[i] for i in places.sort().values.tolist()]
+    places = torch.randperm(len(rows), generator=generator("max_rows"))
+    places = places[: config.max_rows or None].sort().values.tolist()
     usable = []
-    for row in rows:
+    for row in (rows[i] for i in places):
         with contextlib.suppress(TypeError, KeyError):  # what is no conversation is left out
             said = [m[key] for m in row["messages"] for key in ("role", "content")]
             usable += [row] if said and all(isinstance(text, str) for text in said) else []
@@ -453,7 +452,7 @@ def read_rows(config: TrainConfig) -> tuple[list[dict], list[dict], int]:
         raise ValueError(f"data {config.data} has {len(usable)} rows {form}; it needs 2 or more")
     order = torch.randperm(len(usable), generator=generator(0)).tolist()
     train, held_out = ([usable[i] for i in part] for part in (order[n:], order[:n]))
-    return train, held_out, len(rows) - len(usable)
+    return train, held_out, len(places) - len(usable)
 
 
 END_OF_TEXT = "<|endoftext|>"
@@ -606,8 +605,7 @@ def load_data(config: TrainConfig, block_size: int = 512, tokenizer: Any = None)
     not give at least one block to train and one to validate on."""
     *both, left_out = read_rows(config)
     if tokenizer is None:
-        chats = (segments(row["messages"]) for rows in both for row in rows)
-        texts = ("".join(text for text, _ in parts) for parts in chats)
+        texts = (text for rows in both for row in rows for text, _ in segments(row["messages"]))
         tokenizer = load_tokenizer(config.tokenizer, texts)
         if tokenizer.eos_token is None:  # without an end of text no answer would ever end
             tokenizer.add_special_tokens(dict(eos_token=END_OF_TEXT))
