@@ -180,34 +180,24 @@ class Attention(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         C, self.n_heads, self.p = config.d_model, config.n_heads, config.dropout
-        # q k^T adds D products, so its spread grows as sqrt(D): divided by that, the softmax is
-        # about as sharp for a head of any size
-        self.scale = (C // config.n_heads) ** -0.5
         self.qkv = nn.Linear(C, 3 * C, bias=config.bias)  # one matrix product for all three
         self.out = nn.Linear(C, C, bias=config.bias)  # mixes what the heads have found
         self.drop = nn.Dropout(config.dropout)
 
-    def project(self, x: torch.Tensor, start: int = 0) -> tuple[torch.Tensor, ...]:
-        """x (B, T, C), whose first token has position `start` → q, k, v, each (B, H, T, D)."""
-        B, T, _ = x.shape
-        # (B, T, 3 C) → (B, T, 3, H, D) → three of (B, H, T, D)
-        return self.qkv(x).view(B, T, 3, self.n_heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
-
-    def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        """softmax(scale * q k^T) v without later keys, and without storing the (T, S) weights:
-        q (B, H, T, D), k and v (B, H, S, D) → (B, H, T, D). S is T, or T is 1: the last token."""
-        p = self.p if self.training else 0.0  # the fused kernel does not know the mode
-        options = dict(dropout_p=p, is_causal=q.size(2) > 1, scale=self.scale)
-        return F.scaled_dot_product_attention(q, k, v, **options)
-
     def forward(self, x: torch.Tensor, cache: dict | None = None) -> torch.Tensor:
-        q, k, v = self.project(x, cache["k"].size(2) if cache else 0)
-        if cache:  # the keys and values of the tokens before x come first
+        B, T, C = x.shape
+        # (B, T, 3 C) → (B, T, 3, H, D) → three of (B, H, T, D)
+        q, k, v = self.qkv(x).view(B, T, 3, self.n_heads, -1).permute(2, 0, 3, 1, 4)
+        if cache:  # the keys and values of the tokens before x come first: (B, H, S, D)
             k, v = torch.cat((cache["k"], k), 2), torch.cat((cache["v"], v), 2)
         if cache is not None:
             cache.update(k=k, v=v)
-        y = self.attend(q, k, v).transpose(1, 2).reshape(x.shape)  # heads side by side: (B, T, C)
-        return self.drop(self.out(y))
+        # softmax(q k^T / sqrt(D)) v without storing the (T, S) weights. q k^T adds D products, so
+        # its spread grows as sqrt(D): divided by that, the softmax is about as sharp for a head of
+        # any size. No token sees a later one; a single one is the last, and sees every key
+        p = self.p if self.training else 0.0  # the fused kernel does not know the mode
+        y = F.scaled_dot_product_attention(q, k, v, dropout_p=p, is_causal=T > 1)
+        return self.drop(self.out(y.transpose(1, 2).reshape(B, T, C)))  # heads side by side
 
 
 class Layer(nn.Module):
