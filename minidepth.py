@@ -292,9 +292,8 @@ class GPT(nn.Module):
         # no weight is kept in half precision: what each of its uses adds to its gradient would be
         half = self.autocast_dtype
         with torch.autocast(tokens.device.type, half, half is not None, cache_enabled=False):
-            for after_loop in self.run_loops(tokens, cache):
-                x = after_loop  # only the last one is wanted
-            x = self.norm(x)
+            *_, after_last_loop = self.run_loops(tokens, cache)
+            x = self.norm(after_last_loop)
             if targets is None:
                 # who generates needs the last token's logits alone
                 return F.linear(x[:, -1:] if cache else x, self.head_weight)
