@@ -31,6 +31,7 @@ import re
 import statistics
 import time
 import zlib
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -149,14 +150,15 @@ PRESETS = {
 }  # fmt: skip
 
 
-def make_configs(values: dict, kinds: Sequence[type] = (ModelConfig, TrainConfig)) -> tuple:
-    """One object of each of the dataclasses `kinds`, of {setting: value}; ValueError for a value
-    that cannot work and for a setting that none of them has."""
-    values, made = dict(values), []
+def configs(preset: str = "laptop", **changes: Any) -> tuple[ModelConfig, TrainConfig]:
+    """(ModelConfig, TrainConfig) of a preset, changed; ValueError for what is unknown."""
+    if preset not in PRESETS:
+        raise ValueError(f"preset {preset!r} is unknown; choose from {', '.join(PRESETS)}")
+    values, made = PRESETS[preset] | changes, []
     # the report warms up for 50 steps, a tenth of its run; a run too short for that for a tenth
     if values.get("steps") in range(51):
         values.setdefault("warmup_steps", 0.1)
-    for kind in kinds:
+    for kind in (ModelConfig, TrainConfig):
         names = {f.name for f in dataclasses.fields(kind)} & values.keys()
         made.append(kind(**{name: values.pop(name) for name in names}).validate())
     if values:
@@ -164,27 +166,7 @@ def make_configs(values: dict, kinds: Sequence[type] = (ModelConfig, TrainConfig
     return tuple(made)
 
 
-def configs(preset: str = "laptop", **changes: Any) -> tuple[ModelConfig, TrainConfig]:
-    """(ModelConfig, TrainConfig) of a preset, changed; ValueError for what is unknown."""
-    if preset not in PRESETS:
-        raise ValueError(f"preset {preset!r} is unknown; choose from {', '.join(PRESETS)}")
-    return make_configs(PRESETS[preset] | changes)
-
-
 # ---------- model: a pre-norm GPT, twin of transformers' GPT-2 ----------
-
-
-class Cache:
-    """Keys and values (B, H, S, D) of the S tokens that a layer has read so far."""
-
-    length = 0
-
-    def append(self, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """k and v (B, H, T, D) of T more tokens → those of all tokens."""
-        if self.length:
-            k, v = torch.cat((self.k, k), 2), torch.cat((self.v, v), 2)
-        self.k, self.v, self.length = k, v, k.size(2)
-        return k, v
 
 
 # cuDNN's attention makes a plan for each length: 39 of the 41 ms that a generated token took on an
@@ -198,59 +180,42 @@ class Attention(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         C, self.n_heads, self.p = config.d_model, config.n_heads, config.dropout
-        # q k^T adds D products, so its spread grows as sqrt(D): divided by that, the softmax is
-        # about as sharp for a head of any size
-        self.scale = (C // config.n_heads) ** -0.5
         self.qkv = nn.Linear(C, 3 * C, bias=config.bias)  # one matrix product for all three
         self.out = nn.Linear(C, C, bias=config.bias)  # mixes what the heads have found
         self.drop = nn.Dropout(config.dropout)
 
-    def project(self, x: torch.Tensor, start: int = 0) -> tuple[torch.Tensor, ...]:
-        """x (B, T, C), whose first token has position `start` → q, k, v, each (B, H, T, D)."""
-        B, T, _ = x.shape
+    def forward(self, x: torch.Tensor, cache: dict | None = None) -> torch.Tensor:
+        B, T, C = x.shape
         # (B, T, 3 C) → (B, T, 3, H, D) → three of (B, H, T, D)
-        return self.qkv(x).view(B, T, 3, self.n_heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
-
-    def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        """softmax(scale * q k^T) v without later keys, and without storing the (T, S) weights:
-        q (B, H, T, D), k and v (B, H, S, D) → (B, H, T, D). S is T, or T is 1: the last token."""
+        q, k, v = self.qkv(x).view(B, T, 3, self.n_heads, -1).permute(2, 0, 3, 1, 4)
+        if cache:  # the keys and values of the tokens before x come first: (B, H, S, D)
+            k, v = torch.cat((cache["k"], k), 2), torch.cat((cache["v"], v), 2)
+        if cache is not None:
+            cache.update(k=k, v=v)
+        # softmax(q k^T / sqrt(D)) v without storing the (T, S) weights. q k^T adds D products, so
+        # its spread grows as sqrt(D): divided by that, the softmax is about as sharp for a head of
+        # any size. No token sees a later one; a single one is the last, and sees every key
         p = self.p if self.training else 0.0  # the fused kernel does not know the mode
-        options = dict(dropout_p=p, is_causal=q.size(2) > 1, scale=self.scale)
-        return F.scaled_dot_product_attention(q, k, v, **options)
-
-    def forward(self, x: torch.Tensor, cache: Cache | None = None) -> torch.Tensor:
-        q, k, v = self.project(x, cache.length if cache else 0)
-        if cache:  # the keys and values of the tokens before x come first
-            k, v = cache.append(k, v)
-        y = self.attend(q, k, v).transpose(1, 2).reshape(x.shape)  # heads side by side: (B, T, C)
-        return self.drop(self.out(y))
-
-
-class MLP(nn.Module):
-    """The feed-forward part: each token by itself. x (B, T, C) → (B, T, C)"""
-
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__()
-        self.up = nn.Linear(config.d_model, config.d_ff, bias=config.bias)
-        self.out = nn.Linear(config.d_ff, config.d_model, bias=config.bias)
-        self.drop = nn.Dropout(config.dropout)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.drop(self.out(F.gelu(self.up(x))))
+        y = F.scaled_dot_product_attention(q, k, v, dropout_p=p, is_causal=T > 1)
+        return self.drop(self.out(y.transpose(1, 2).reshape(B, T, C)))  # heads side by side
 
 
 class Layer(nn.Module):
-    """What attention finds, then what the feed-forward part makes of it, is added to the residual
-    stream x (B, T, C). Each reads a normalised copy, so that the stream may grow."""
+    """What attention finds, then what the feed-forward part makes of it, each token by itself, is
+    added to the residual stream x (B, T, C). Each reads a normalised copy, so that the stream may
+    grow."""
 
     def __init__(self, config: ModelConfig, attention: Callable = Attention) -> None:
         super().__init__()
-        self.norm1, self.attn = nn.LayerNorm(config.d_model), attention(config)
-        self.has_mlp = config.d_ff > 0  # the depth tasks are attention alone
+        c, C = config, config.d_model
+        self.norm1, self.attn = nn.LayerNorm(C), attention(c)
+        self.has_mlp = c.d_ff > 0  # the depth tasks are attention alone
         if self.has_mlp:
-            self.norm2, self.mlp = nn.LayerNorm(config.d_model), MLP(config)
+            up, out = nn.Linear(C, c.d_ff, bias=c.bias), nn.Linear(c.d_ff, C, bias=c.bias)
+            parts = dict(up=up, gelu=nn.GELU(), out=out, drop=nn.Dropout(c.dropout))
+            self.norm2, self.mlp = nn.LayerNorm(C), nn.Sequential(OrderedDict(parts))
 
-    def forward(self, x: torch.Tensor, cache: Cache | None = None) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, cache: dict | None = None) -> torch.Tensor:
         x = x + self.attn(self.norm1(x), cache)
         return x + self.mlp(self.norm2(x)) if self.has_mlp else x
 
@@ -305,75 +270,48 @@ class GPT(nn.Module):
         """(V, C)"""
         return self.token_embedding.weight if self.config.tie_weights else self.head.weight
 
-    def embed(self, tokens: torch.Tensor, start: int = 0) -> torch.Tensor:
-        """tokens (B, T), the first at position `start` → the stream's beginning, (B, T, C)."""
-        c, end = self.config, start + tokens.size(1)
+    def run_loops(self, tokens: torch.Tensor, cache: list[dict] | None = None) -> Iterator:
+        """Yield the residual stream (B, T, C) after each loop, an application of all layers, before
+        the last norm. In `cache`, a dict for each time a layer is applied, empty at first, its keys
+        and values (B, H, S, D) of S tokens gather: the next call, of one token, goes on there."""
+        c, start = self.config, cache[0]["k"].size(2) if cache and cache[0] else 0
+        end = start + tokens.size(1)
         if end > c.block_size:
             raise ValueError(f"{end} tokens do not fit block_size {c.block_size}")
         positions = self.position_embedding.weight[start:end]
-        return self.drop(self.token_embedding(tokens) + positions)
-
-    def run_loops(
-        self, tokens: torch.Tensor, cache: list[Cache] | None = None, loops: int | None = None
-    ) -> Iterator[torch.Tensor]:
-        """Yield the residual stream (B, T, C) after each loop, an application of all layers, before
-        the last norm; `loops` of them, or config.n_loops. In `cache`, a Cache for each time a layer
-        is applied, keys and values gather: the next call, of one token, goes on from there."""
-        x = self.embed(tokens, cache[0].length if cache else 0)
-        for loop in range(loops or self.config.n_loops):  # the same weights again (2502.17416)
+        x = self.drop(self.token_embedding(tokens) + positions)
+        for loop in range(c.n_loops):  # the same weights again (2502.17416)
             for i, layer in enumerate(self.blocks):
-                x = layer(x, cache[loop * len(self.blocks) + i] if cache else None)
+                x = layer(x, cache[loop * c.n_layers + i] if cache else None)
             yield x
 
-    def hidden(
-        self, tokens: torch.Tensor, cache: list[Cache] | None = None, loops: int | None = None
-    ) -> torch.Tensor:
-        """The residual stream after the last loop and the last norm, (B, T, C)."""
-        for after_loop in self.run_loops(tokens, cache, loops):
-            x = after_loop  # only the last one is wanted
-        return self.norm(x)
-
-    def autocast(self, tokens: torch.Tensor) -> torch.autocast:
-        """For forward(): DataParallel's threads inherit "autocast on" but not its dtype."""
-        half = self.autocast_dtype
-        return torch.autocast(tokens.device.type, half, enabled=half is not None)
-
     def forward(
-        self, tokens: torch.Tensor, targets: torch.Tensor | None = None,
-        cache: list[Cache] | None = None, loops: int | None = None,
-    ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-        with self.autocast(tokens):
-            x = self.hidden(tokens, cache, loops)
+        self, tokens: torch.Tensor, targets: torch.Tensor | None = None, cache: list | None = None
+    ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
+        # not around the call: DataParallel's threads inherit "autocast on" but not its dtype; and
+        # no weight is kept in half precision: what each of its uses adds to its gradient would be
+        half = self.autocast_dtype
+        with torch.autocast(tokens.device.type, half, half is not None, cache_enabled=False):
+            *_, after_last_loop = self.run_loops(tokens, cache)
+            x = self.norm(after_last_loop)
             if targets is None:
                 # who generates needs the last token's logits alone
                 return F.linear(x[:, -1:] if cache else x, self.head_weight)
-        return self.losses(x, targets)
-
-    def losses(self, x: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """x (B, …, T, C), what the head reads, targets (B, …, T) → loss_sum, n_tokens, each (B,).
-
-        Sums and counts, no means: so 1, 2 or uneven shards give the same gradient. Tokens without
-        a target are left out before the head, the costliest part."""
-        has_target = targets != -100
-        where = has_target.nonzero(as_tuple=True)  # its sequence, …, its place: (N,)
-        nll = self.token_losses(x[where], targets[where])
-        loss_sum = nll.new_zeros(len(targets)).index_add(0, where[0], nll)
-        return loss_sum.float(), has_target.flatten(1).sum(1).float()
+            # tokens without a target are left out before the head, the costliest part
+            has_target = targets != -100
+            where = has_target.nonzero(as_tuple=True)  # its sequence, its place: each (N,)
+            # all (N, V) logits and their gradient would be 10 GB at the report's size: so 512 rows
+            # of them, in float32 300 MB, live at a time, and are computed again on the way back
+            parts = zip(x[where].split(512), targets[where].split(512))
+            nll = [checkpoint(self.token_losses, *part, use_reentrant=False) for part in parts]
+        # sums and counts, no means: so 1, 2 or uneven shards give the same gradient
+        loss_sum = x.new_zeros(len(x), dtype=torch.float32).index_add(0, where[0], torch.cat(nll))
+        return loss_sum, has_target.sum(1).float()
 
     def token_losses(self, h: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """Cross-entropy of each token: h (N, C), targets (N,) → (N,), float32.
-
-        All (N, V) logits and their gradient would be 10 GB at the report's size: so some rows of
-        them live at a time, and are computed again on the way back."""
-
-        def part(h: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-            with self.autocast(h):
-                logits = F.linear(h, self.head_weight)
-            return F.cross_entropy(logits.float(), targets, reduction="none")
-
-        rows = 512  # of logits at a time: in float32 300 MB at the report's size
-        parts = zip(h.split(rows), targets.split(rows))
-        return torch.cat([checkpoint(part, *each, use_reentrant=False) for each in parts])
+        """Cross-entropy of each token: h (N, C), targets (N,) → (N,), float32."""
+        logits = F.linear(h, self.head_weight).float()
+        return F.cross_entropy(logits, targets, reduction="none")
 
 
 def processes() -> tuple[int, int]:
@@ -437,37 +375,35 @@ def is_held_out(key: str, keys: int) -> bool:
 
 def embedded_rows(
     n: int, held_out: bool = False, steps: Sequence[int] = (1, 2, 3), seed: int = 0,
-    families: Sequence[str] = FAMILIES, modulus: int = 10, direct: bool = False, questions: int = 1,
+    families: Sequence[str] = FAMILIES, modulus: int = 10, questions: int = 1,
 ) -> list[dict]:  # fmt: skip
-    """n generated conversations in the published row format, families and step counts in turn, the
-    answer after the worked steps or, with `direct`, without them.
+    """n generated conversations in the published row format, families and step counts in turn.
 
     To train on, a ring is asked so many `questions`: all but the first go from a letter to the one
     before it, all the way round, so that there is more to learn from. No key is held out twice; a
     kind that has no more drops out. Only random.random() is drawn from, whose numbers Python keeps
     the same in every version and on every platform: the same seed gives the same bytes."""
     draw, rows, taken = random.Random(2 * seed + held_out).random, [], set()
-    kinds, turn, tried = list(itertools.product(steps, families)), 0, 0
+    kinds = list(itertools.product(steps, families))
     while len(rows) < n and kinds:
-        k, family = kinds[turn % len(kinds)]
-        *asked, candidates, key, keys = embedded_problem(draw, family, k, modulus)
-        tried += 1
-        if is_held_out(key, keys) == held_out and key not in taken:
-            several, ring = [asked], key.split()
-            if held_out:
-                taken.add(key)
-            elif family == "lookup":
-                for _ in range(1, questions):
-                    several.append(embedded_problem(draw, family, len(ring) - 1, ring=ring)[:3])
-            messages = []
-            for asks, work, answer in several:
-                says = f"#### {answer}" if direct else f"<think>\nSo {work}\n</think>\n\n {answer}"
-                messages += [dict(role="user", content=asks), dict(role="assistant", content=says)]
-            rows.append(dict(messages=messages, family=family, steps=k, guess=1 / candidates))
-            turn, tried = turn + 1, 0
-        elif tried == 2000:
+        k, family = kinds[len(rows) % len(kinds)]
+        for _ in range(2000):
+            *asked, candidates, key, keys = embedded_problem(draw, family, k, modulus)
+            if is_held_out(key, keys) == held_out and key not in taken:
+                break
+        else:  # so often in vain: there are no more of this kind
             kinds.remove((k, family))
-            tried = 0
+            continue
+        several, ring, messages = [asked], key.split(), []
+        if held_out:
+            taken.add(key)
+        elif family == "lookup":
+            for _ in range(1, questions):
+                several.append(embedded_problem(draw, family, len(ring) - 1, ring=ring)[:3])
+        for question, work, answer in several:
+            says = f"<think>\nSo {work}\n</think>\n\n {answer}"
+            messages += [dict(role="user", content=question), dict(role="assistant", content=says)]
+        rows.append(dict(messages=messages, family=family, steps=k, guess=1 / candidates))
     return rows
 
 
@@ -492,11 +428,10 @@ def read_rows(config: TrainConfig) -> tuple[list[dict], list[dict], int]:
         from datasets import load_dataset
 
         rows = load_dataset(config.data, split="train")
-    if 0 < config.max_rows < len(rows):
-        places = torch.randperm(len(rows), generator=generator("max_rows"))[: config.max_rows]
-        rows = [rows[i] for i in places.sort().values.tolist()]
+    places = torch.randperm(len(rows), generator=generator("max_rows"))
+    places = places[: config.max_rows or None].sort().values.tolist()
     usable = []
-    for row in rows:
+    for row in (rows[i] for i in places):
         with contextlib.suppress(TypeError, KeyError):  # what is no conversation is left out
             said = [m[key] for m in row["messages"] for key in ("role", "content")]
             usable += [row] if said and all(isinstance(text, str) for text in said) else []
@@ -506,7 +441,7 @@ def read_rows(config: TrainConfig) -> tuple[list[dict], list[dict], int]:
         raise ValueError(f"data {config.data} has {len(usable)} rows {form}; it needs 2 or more")
     order = torch.randperm(len(usable), generator=generator(0)).tolist()
     train, held_out = ([usable[i] for i in part] for part in (order[n:], order[:n]))
-    return train, held_out, len(rows) - len(usable)
+    return train, held_out, len(places) - len(usable)
 
 
 END_OF_TEXT = "<|endoftext|>"
@@ -659,8 +594,7 @@ def load_data(config: TrainConfig, block_size: int = 512, tokenizer: Any = None)
     not give at least one block to train and one to validate on."""
     *both, left_out = read_rows(config)
     if tokenizer is None:
-        chats = (segments(row["messages"]) for rows in both for row in rows)
-        texts = ("".join(text for text, _ in parts) for parts in chats)
+        texts = (text for rows in both for row in rows for text, _ in segments(row["messages"]))
         tokenizer = load_tokenizer(config.tokenizer, texts)
         if tokenizer.eos_token is None:  # without an end of text no answer would ever end
             tokenizer.add_special_tokens(dict(eos_token=END_OF_TEXT))
@@ -690,35 +624,33 @@ def load_data(config: TrainConfig, block_size: int = 512, tokenizer: Any = None)
 @torch.no_grad()
 def generate(
     model: nn.Module, tokens: torch.Tensor, max_new_tokens: int, pick: Callable | None = None,
-    eos: int | None = None, known: torch.Tensor | None = None,
+    eos: int = -1,
 ) -> torch.Tensor:  # fmt: skip
     """Continue tokens (B, T) int64 by up to max_new_tokens → (B, at most T + max_new_tokens), each
-    the likeliest of the words there are, or what pick(logits (B, words)) → (B, 1) takes.
+    the likeliest of the words there are, or what pick(logits (B, words)) → (B, 1) takes. A shorter
+    prompt ends in -1, from where on the model speaks.
 
     A row that has said `eos` is filled with it; the call ends when every row has, and where the
-    block does. Prompts of different lengths: `known` (B, K) int64 is what follows `tokens` in each
-    of them, -1 where the model speaks. ValueError for a prompt that is longer than the block."""
+    block does. ValueError for a prompt that is longer than the block."""
     if model.training:  # with dropout it would say something else
         raise ValueError("the model is in training mode; call model.eval() first")
     c, T = model.config, tokens.size(1)
-    longest = T if known is None else T + int((known >= 0).sum(1).max())
-    if not 0 < longest <= (model.most_tokens or longest):
-        raise ValueError(f"a prompt of {longest} tokens does not fit block_size {c.block_size}")
+    if not 0 < T <= (model.most_tokens or T):
+        raise ValueError(f"a prompt of {T} tokens does not fit block_size {c.block_size}")
+    end = min(T + max_new_tokens, model.most_tokens or math.inf)
+    tokens = F.pad(tokens, (0, end - T), value=-1)
     done = torch.zeros(len(tokens), 1, dtype=torch.bool, device=tokens.device)
-    cache = [Cache() for _ in range(c.n_loops * c.n_layers)]
-    for i in range(min(max_new_tokens, (model.most_tokens or math.inf) - T)):
-        logits = model(tokens[:, cache[0].length :], cache=cache)[:, -1, : model.n_words].float()
+    cache, read = [{} for _ in range(c.n_loops * c.n_layers)], 0
+    for i in range(int((tokens >= 0).sum(1).min()), end):  # from the shortest prompt's end on
+        logits = model(tokens[:, read:i], cache=cache)[:, -1, : model.n_words].float()
+        read = i
         new = pick(logits) if pick else logits.argmax(-1, keepdim=True)  # (B, 1)
-        if eos is not None:
-            new = new.masked_fill(done, eos)
-            done |= new == eos
-        if known is not None and i < known.size(1):
-            given = known[:, i : i + 1]
-            new = torch.where(given < 0, new, given)
-            done &= given < 0  # a prompt has ends of turns of its own
-        tokens = torch.cat((tokens, new), 1)
+        given = tokens[:, i : i + 1]
+        new = torch.where(given < 0, new.masked_fill(done, eos), given)
+        done |= (new == eos) & (given < 0)  # a prompt has ends of turns of its own
+        tokens[:, i : i + 1] = new
         if done.all():
-            break
+            return tokens[:, : i + 1]
     return tokens
 
 
@@ -743,10 +675,9 @@ def answer_texts(
     # those of about the same length together: all wait until the longest has been read
     in_order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
     for some in (in_order[i : i + at_once] for i in range(0, len(in_order), at_once)):
-        shortest, longest = len(prompts[some[0]]), len(prompts[some[-1]])
+        longest = len(prompts[some[-1]])
         padded = [prompts[i] + [-1] * (longest - len(prompts[i])) for i in some]
-        tokens, known = torch.tensor(padded, device=device).tensor_split([shortest], 1)
-        tokens = generate(model, tokens, known.size(1) + most, pick, eos, known)
+        tokens = generate(model, torch.tensor(padded, device=device), most, pick, eos)
         for i, ids in zip(some, tokens.tolist()):
             answer = ids[len(prompts[i]) : len(prompts[i]) + most]
             texts[i] = tokenizer.decode(answer[: answer.index(eos)] if eos in answer else answer)
@@ -834,7 +765,7 @@ def read_configs(path: str) -> tuple[ModelConfig, TrainConfig]:
     with open(os.path.join(path, "config.json"), encoding="utf-8") as f:
         about = json.load(f)
     values = (about["model"] | about["train"]).items()
-    return make_configs({k: tuple(v) if isinstance(v, list) else v for k, v in values})
+    return configs("report", **{k: tuple(v) if isinstance(v, list) else v for k, v in values})
 
 
 def load(path: str) -> tuple[GPT, Any]:
@@ -897,10 +828,6 @@ def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimiz
 def parallel(model: nn.Module, device: torch.device) -> nn.Module:
     """The model itself, or wrapped for several GPUs or for the processes of torchrun."""
     (rank, world), gpus = processes(), torch.cuda.device_count()
-    if world > 1 and device.type == "cuda":
-        torch.cuda.set_device(device)
-    if world > 1 and not torch.distributed.is_initialized():
-        torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
     if world > 1 and not getattr(model, "is_sharded", False):
         if rank == 0:
             print(f"Wrapping model with DistributedDataParallel over {world} processes")
@@ -1010,10 +937,8 @@ def log_line(record: dict, steps: int) -> str:
 
 
 class Diverged(RuntimeError):
-    """Gradients, weights or the loss became infinite or NaN."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what}; lower --lr, raise --warmup_steps, or use --precision fp32")
+    """Gradients, weights or the loss became infinite or NaN: the learning rate is too high, rises
+    too fast, or half precision is too coarse."""
 
 
 def train(
@@ -1027,7 +952,7 @@ def train(
     has begun, if it has one: on the CPU to the same losses, bit for bit, as if never stopped.
     make_model(config) gives a module that is called as GPT is. on_log(record) is called with each
     record; by default it prints the report's line. stop() is asked after each step: if true the run
-    is saved and returned. Under torchrun every process calls this alike.
+    is saved and returned. Under torchrun every process calls this alike, once they are connected.
     ValueError for settings, data or a folder that cannot work; Diverged if gradients stay infinite
     or NaN, or weights are so when they are to be saved, or the loss in the end."""
     m, t, (rank, world) = model_config.validate(), train_config.validate(), processes()

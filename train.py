@@ -153,8 +153,13 @@ def train(a: dict, changes: dict) -> int:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, note)
+    device, several = md.pick_machine(t)[0], md.processes()[1] > 1
+    if several and device.type == "cuda":
+        torch.cuda.set_device(device)
+    if several:
+        torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
     model, log = md.train(m, t, data, md.Folder(path), bool(a["resume"]), stop=lambda: bool(noted))
-    if md.processes()[1] > 1:
+    if several:
         torch.distributed.destroy_process_group()
     if not log or log[-1]["step"] < t.steps:
         if first:
@@ -202,7 +207,7 @@ def alone(arguments: list[str]) -> int:
     except (ValueError, OSError) as error:
         message, code = error, 2
     except md.Diverged as error:
-        message, code = error, 1
+        message, code = f"{error}; lower --lr, raise --warmup_steps, or use --precision fp32", 1
     except KeyboardInterrupt:
         message, code = "interrupted", 130
     print(f"train.py: {' '.join(str(message).split())}", file=sys.stderr)

@@ -15,7 +15,7 @@ import torch
 
 import minidepth as md
 import train
-from minidepth_lab.base import configs
+from minidepth_lab.base import configs, machine
 from minidepth_lab.keep import checkpoints, running
 
 SHARES = torch.__version__ >= (2, 7)  # --fsdp on a CPU
@@ -87,6 +87,7 @@ def die_at_the_sixth_step(flags):
 def main(folder):
     torch.set_num_threads(1)
     rank, _ = md.processes()
+    machine.connect(torch.device("cpu"))
 
     def path(name):
         return os.path.join(folder, name)

@@ -44,8 +44,9 @@ Whoever wants to know what `loss.backward()` does can read it here.
 """)
 print(f"""## The model
 
-Of minidepth.js. Compare it with `GPT.hidden()` in [the library](api.md#minidepth.GPT.hidden): that
-takes all tokens of many conversations at once, and has an axis for the heads, not a loop.
+Of minidepth.js. Compare it with `GPT.run_loops()` in
+[the library](api.md#minidepth.GPT.run_loops): that takes all tokens of many conversations at once,
+and has an axis for the heads, not a loop.
 
 ```js
 {model.strip()}

@@ -79,7 +79,6 @@ print("weights of the third token:", [round(w, 3) for w in third])
 # `d_ff=0` it is left out, as in the [depth tasks](3_one_look_or_two.md).
 
 # %% tags=["hide", "python"]
-print(inspect.getsource(md.MLP))
 print(inspect.getsource(md.Layer))
 
 # %% [markdown]

@@ -193,14 +193,17 @@ def of_values(values: dict) -> tuple[ModelConfig, TrainConfig]:
     values = dict(values)
     if isinstance(values.get("data"), str):
         values["data"] = (values["data"],)
-    if values.get("epochs"):  # whose steps only the data tells
+    # as minidepth.configs() has it; and how many steps epochs are only the data tells
+    if values.get("epochs") or values.get("steps") in range(51):
         values.setdefault("warmup_steps", 0.1)
-    try:
-        return md.make_configs(values, (ModelConfig, TrainConfig))
-    except ValueError as error:
-        if str(error).startswith("setting "):
-            raise ValueError(f"{error}; see {console.COMMAND} --help") from None
-        raise
+    made = []
+    for kind in (ModelConfig, TrainConfig):
+        names = {f.name for f in dataclasses.fields(kind)} & values.keys()
+        made.append(kind(**{name: values.pop(name) for name in names}).validate())
+    if values:
+        unknown = f"setting {', '.join(values)} is unknown"
+        raise ValueError(f"{unknown}; see {console.COMMAND} --help")
+    return tuple(made)
 
 
 def steps_of_rise(config: TrainConfig) -> float:

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import minidepth as md
+from minidepth_lab.base import configs
 
 
 def kept(x: torch.Tensor, p: float) -> torch.Tensor:
@@ -83,11 +84,23 @@ def readable_attention(
 
 
 class Attention(md.Attention):
-    """minidepth.Attention, by its formula where PyTorch's fused kernel is slower or wrong."""
+    """minidepth.Attention in parts that variants change and studies look into, and by its formula
+    where PyTorch's fused kernel is slower or wrong."""
 
     window = 0  # newest tokens that it looks at, 0: all
 
+    def __init__(self, config: configs.ModelConfig) -> None:
+        super().__init__(config)
+        self.scale = (config.d_model // config.n_heads) ** -0.5
+
+    def project(self, x: torch.Tensor, start: int = 0) -> tuple[torch.Tensor, ...]:
+        """x (B, T, C), whose first token has position `start` → q, k, v, each (B, H, T, D)."""
+        B, T, _ = x.shape
+        return self.qkv(x).view(B, T, 3, self.n_heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
+
     def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        """softmax(scale * q k^T) v without later keys: q (B, H, T, D), the last T of S positions,
+        k and v (B, H, S, D) → (B, H, T, D)."""
         p, kind, T = self.p if self.training else 0.0, q.device.type, q.size(2)
         if 0 < self.window < k.size(2) and T == 1:
             k, v = k[:, :, -self.window :], v[:, :, -self.window :]
@@ -95,11 +108,19 @@ class Attention(md.Attention):
         # and counts queries from key 0, where ours are the last T of S
         if kind == "mps" or (kind == "cpu" and p) or 1 < T < k.size(2):
             return readable_attention(q, k, v, self.scale, p, self.window)[0]
+        how = dict(is_causal=T > 1)
         if 0 < self.window < T:
             sees = torch.ones(T, T, dtype=torch.bool, device=q.device).tril()
-            sees &= ~too_old(T, T, self.window, q.device)
-            return F.scaled_dot_product_attention(q, k, v, sees, p, scale=self.scale)
-        return super().attend(q, k, v)
+            how = dict(attn_mask=sees & ~too_old(T, T, self.window, q.device))
+        return F.scaled_dot_product_attention(q, k, v, dropout_p=p, scale=self.scale, **how)
+
+    def forward(self, x: torch.Tensor, cache: dict | None = None) -> torch.Tensor:
+        q, k, v = self.project(x, cache["k"].size(2) if cache else 0)
+        if cache:
+            k, v = torch.cat((cache["k"], k), 2), torch.cat((cache["v"], v), 2)
+        if cache is not None:
+            cache.update(k=k, v=v)
+        return self.drop(self.out(self.attend(q, k, v).transpose(1, 2).reshape(x.shape)))
 
 
 LOGITS_AT_ONCE = 2**26  # in float32 256 MB

@@ -58,31 +58,31 @@ class GPT(md.GPT):
         if config.position != "learned":
             self.most_tokens = None
 
-    def token_losses(self, h: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """As minidepth.GPT's, without computing logits twice."""
-        dtype, grads = self.autocast_dtype or h.dtype, torch.is_grad_enabled()
-        return fast.HeadLoss.apply(h, self.head_weight, targets, dtype, grads)
-
-    def autocast(self, tokens: torch.Tensor) -> torch.autocast:
-        """Before PyTorch 2.10 a weight that was converted in a loop without a gradient would be
-        kept so for the loops that have one."""
-        half, kept = self.autocast_dtype, not self.gradient_loops
-        how = dict(enabled=half is not None, cache_enabled=kept)
-        return torch.autocast(tokens.device.type, half, **how)
-
     def forward(
         self, tokens: torch.Tensor, targets: torch.Tensor | None = None,
-        cache: list[md.Cache] | None = None, loops: int | None = None,
+        cache: list[dict] | None = None, loops: int | None = None,
     ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
-        """As minidepth.GPT's; targets (B, loops, T) ask for a loss after each of so many loops, and
-        their sum."""
-        if targets is None or targets.dim() == 2:
-            return super().forward(tokens, targets, cache, loops)
-        assert loops in (None, targets.size(1)), "the targets say how many loops"
-        with self.autocast(tokens):
-            states = self.run_loops(tokens, None, targets.size(1))
-            x = torch.stack([self.norm(state) for state in states], 1)  # (B, loops, T, C)
-        return self.losses(x, targets)
+        """As minidepth.GPT's, without computing logits twice, after so many `loops` or those of the
+        settings; targets (B, loops, T) ask for a loss after each of so many, and their sum."""
+        # before PyTorch 2.10 a weight that was converted in a loop without a gradient would be kept
+        # so for the loops that have one
+        half, kept = self.autocast_dtype, not self.gradient_loops
+        how = dict(enabled=half is not None, cache_enabled=kept)
+        with torch.autocast(tokens.device.type, half, **how):
+            if targets is not None and targets.dim() == 3:
+                assert loops in (None, targets.size(1)), "the targets say how many loops"
+                states = self.run_loops(tokens, None, targets.size(1))
+                x = torch.stack([self.norm(state) for state in states], 1)  # (B, loops, T, C)
+            else:
+                x = self.hidden(tokens, cache, loops)
+            if targets is None:
+                return F.linear(x[:, -1:] if cache else x, self.head_weight)
+        has_target = targets != -100
+        where = has_target.nonzero(as_tuple=True)  # its sequence, …, its place: each (N,)
+        dtype, grads = half or x.dtype, torch.is_grad_enabled()
+        nll = fast.HeadLoss.apply(x[where], self.head_weight, targets[where], dtype, grads)
+        loss_sum = nll.new_zeros(len(targets)).index_add(0, where[0], nll)
+        return loss_sum.float(), has_target.flatten(1).sum(1).float()
 
     def number_of(self, loops: int | None) -> int:
         """How many loops are asked for; ValueError for less than one."""
@@ -92,12 +92,14 @@ class GPT(md.GPT):
         return n
 
     def hidden(
-        self, tokens: torch.Tensor, cache: list[md.Cache] | None = None, loops: int | None = None
+        self, tokens: torch.Tensor, cache: list[dict] | None = None, loops: int | None = None
     ) -> torch.Tensor:
-        """As minidepth.GPT's."""
+        """The residual stream after the last loop and the last norm, (B, T, C)."""
         if not cache and kept_once.possible(self, tokens):
             return self.norm(kept_once.last(self, tokens, self.number_of(loops)))
-        return super().hidden(tokens, cache, loops)
+        for after_loop in self.run_loops(tokens, cache, loops):
+            x = after_loop  # only the last one is wanted
+        return self.norm(x)
 
     def make_layers(self) -> None:
         c = self.config
@@ -132,11 +134,12 @@ class GPT(md.GPT):
         return self.drop(x)
 
     def run_loops(
-        self, tokens: torch.Tensor, cache: list[md.Cache] | None = None, loops: int | None = None
+        self, tokens: torch.Tensor, cache: list[dict] | None = None, loops: int | None = None
     ) -> Iterator[torch.Tensor]:
-        """Yield the residual stream (B, T, C) after each loop, as minidepth.GPT does."""
+        """Yield the residual stream (B, T, C) after each loop, as minidepth.GPT does; `loops` of
+        them, or those of the settings."""
         c = self.config
-        start = cache[0].length if cache else 0
+        start = cache[0]["k"].size(2) if cache and cache[0] else 0
         x = embedded = self.embed(tokens, start)
         n_kept = max(0, c.loop_keeps - start)  # of these tokens
         layers = self.compiled if self.compiled and self.training else self.blocks

@@ -81,11 +81,13 @@ def load_data(config, block_size, tokenizer=None):
         what = f"curriculum {sizes['curriculum']:g} opens whole problems, which packing cuts"
         raise ValueError(f"{what}; give --packing pad")
     kind = dict(steps=config.problem_steps, families=sizes["families"], modulus=sizes["modulus"])
-    kind["direct"] = sizes["answer"] == "direct"
     train = md.embedded_rows(config.max_rows or 20_000, False, **kind)
     if sizes["curriculum"]:
         train.sort(key=lambda row: row["steps"])
     held_out = md.embedded_rows(600, True, **kind)
+    for row in train + held_out if sizes["answer"] == "direct" else ():
+        said = row["messages"][-1]
+        said["content"] = f"#### {md.final_answer(said['content'])}"
     if not train or not held_out:
         left = f"with steps {config.problem_steps} and modulus {sizes['modulus']}"
         raise ValueError(f"{left} there is no problem left; give others")

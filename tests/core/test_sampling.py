@@ -151,7 +151,7 @@ def test_problems_are_answered_some_at_a_time(expert, monkeypatch):
     texts = md.answer_texts(run.model, tokenizer, problems, at_once=5)
     assert texts == [p["solution"] for p in problems]
     lengths = sorted(len(md.prompt_ids(tokenizer, p["messages"])) for p in problems)
-    assert asked == [(5, lengths[0]), (5, lengths[5]), (2, lengths[10])]
+    assert asked == [(5, lengths[4]), (5, lengths[9]), (2, lengths[11])]
     assert lengths[4] > lengths[0]
     for most in (1, 3):
         texts = sampling.answer_texts(run.model, tokenizer, problems, max_new_tokens=most)
@@ -175,11 +175,10 @@ def test_prompts_of_different_lengths_go_on_as_each_would_alone(model):
     prompts = [torch.randint(61, (n,), generator=draw) for n in (3, 9, 5, 3)]
     eos = 7
     prompts[1][4] = eos  # an end of turn within a prompt is no end of the answer
-    known = torch.full((4, 6), -1)
-    for row, prompt in zip(known, prompts):
-        row[: len(prompt) - 3] = prompt[3:]
-    tokens = torch.stack([prompt[:3] for prompt in prompts])
-    made = sampling.generate(gpt, tokens, 6 + 8, temperature=0, eos=eos, known=known)
+    tokens = torch.full((4, 9), -1)
+    for row, prompt in zip(tokens, prompts):
+        row[: len(prompt)] = prompt
+    made = sampling.generate(gpt, tokens, 8, temperature=0, eos=eos)
     for row, prompt in zip(made, prompts):
         alone = sampling.generate(gpt, prompt[None], 8, temperature=0, eos=eos)[0]
         assert torch.equal(row[: len(alone)], alone)

@@ -15,7 +15,7 @@ import torch
 import minidepth as md
 
 ROOT = pathlib.Path(md.__file__).resolve().parent
-MOST_LINES = 1130
+MOST_LINES = 1055
 SMALL = "--preset laptop --n_layers 1 --d_model 16 --n_heads 2 --d_ff 32 --steps 6 --warmup_steps 1"
 SMALL += " --max_rows 300 --batch_size 4 --grad_accum 1 --eval_every 3 --eval_problems 4"
 SMALL += " --watch_problems 0"

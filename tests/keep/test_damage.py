@@ -369,7 +369,7 @@ def test_a_run_that_diverges_keeps_its_last_checkpoint(text, tmp_path, monkeypat
 
     with monkeypatch.context() as patch:
         patch.setattr(torch.nn.utils, "clip_grad_norm_", diverging)
-        with pytest.raises(md.Diverged, match="25 steps.*lower --lr"):
+        with pytest.raises(md.Diverged, match="25 steps"):
             running.train(m, t, data=text)
     assert checkpoints.all_finite(checkpoints.load(str(tmp_path / "run"))[0].state_dict())
     run = running.train(m, t, data=text, resume=True)
@@ -388,7 +388,7 @@ def test_infinite_weights_are_never_saved(tiny, data, monkeypatch):
 
     monkeypatch.setattr(torch.optim.AdamW, "step", breaking)
     m, t = tiny(save_every=4, keep="best", eval_every=1, eval_problems=0, watch_problems=0)
-    with pytest.raises(md.Diverged, match="weights are infinite or NaN after step 8; lower --lr"):
+    with pytest.raises(md.Diverged, match="weights are infinite or NaN after step 8"):
         running.train(m, t, data=data)
     folder = os.path.join(t.out_dir, t.name)
     state = torch.load(os.path.join(folder, "state.pt"), weights_only=True)
@@ -401,7 +401,7 @@ def test_infinite_weights_are_never_saved(tiny, data, monkeypatch):
 def test_a_run_that_diverges_just_before_its_end_is_not_called_done(tiny, data, capsys, lr, steps):
     m, t = tiny(lr=lr, steps=steps, warmup_steps=0, d_ff=0, eval_problems=0, watch_problems=0)
     for _ in range(2):  # nor kept, as if it were finished
-        with pytest.raises(md.Diverged, match="infinite or NaN .* lower --lr"):
+        with pytest.raises(md.Diverged, match="infinite or NaN"):
             running.train(m, t, data=data, resume=True)
         assert "Done" not in capsys.readouterr().out
 

@@ -149,16 +149,6 @@ def test_a_ring_is_asked_several_times_from_anywhere_in_training():
     assert md.embedded_rows(9, True, questions=3) == md.embedded_rows(9, True)  # the test asks one
 
 
-def test_direct_answers_have_no_steps_before_them():
-    think, once = (md.embedded_rows(300, True, direct=flag) for flag in (False, True))
-    for row, short in zip(think, once):
-        *question, says = row["messages"]
-        assert short["messages"][:-1] == question and "<think>" in says["content"]
-        answer = md.final_answer(says["content"])
-        assert short["messages"][-1]["content"] == f"#### {answer}"
-        assert to_data.problem_of(short)["answer"] == answer == solve(question[0]["content"])
-
-
 def test_families_and_modulus_are_chosen():
     rows = md.embedded_rows(200, families=("lookup",), steps=(2, 3))
     assert {(row["family"], row["steps"]) for row in rows} == {("lookup", 2), ("lookup", 3)}

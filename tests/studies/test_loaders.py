@@ -64,7 +64,9 @@ def test_the_settings_reach_the_problems(tiny):
     t = tiny(loader="thinking", sizes=("answer=direct", "families=chain", "modulus=7"))[1]
     data = registry.data_of(t, 80)
     assert {p["family"] for p in data.problems} == {"chain"} and data.facts["guess"] == 1 / 7
-    assert all(p["solution"].startswith("####") for p in data.problems)
+    for p in data.problems:
+        *numbers, modulus = map(int, re.findall(r"\d+", p["messages"][0]["content"]))
+        assert p["solution"] == f"#### {sum(numbers) % modulus}" and modulus == 7
     assert data.sizes == ("families=chain", "modulus=7", "answer=direct", "curriculum=0.0")
     two = registry.data_of(dataclasses.replace(t, sizes=("families=lookup+order",)), 80)
     assert {p["family"] for p in two.problems} == {"lookup", "order"}

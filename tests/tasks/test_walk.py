@@ -293,7 +293,7 @@ def test_tokens_that_loops_keep_are_kept_when_a_sequence_comes_in_parts(model, c
     gpt = walker(model, loop_start="recall", loop_keeps=10).double().eval()
     _, tokens, _ = drawn(3, ring=5, hops=4)
     whole = gpt(tokens)
-    cache = [md.Cache() for _ in range(6)]  # three loops of two layers
+    cache = [{} for _ in range(6)]  # three loops of two layers
     assert torch.allclose(gpt(tokens[:, :cut], cache=cache)[:, 0], whole[:, cut - 1])
     for place in range(cut, 15):
         logits = gpt(tokens[:, place : place + 1], cache=cache)
