@@ -33,8 +33,9 @@ function start(root) {
   const loaded = {} // by address
   const linked = inAddress("further")
   let ring, order // letters around, and the order in which the questions stand
-  let walks = []
+  let walks = [] // none while models load
   let timer = null
+  let turn = 0 // who begins another walk meanwhile does not get this one
 
   const pictures = chosen.map(() => {
     const svg = drawing()
@@ -131,6 +132,8 @@ function start(root) {
   /** Walk anew, around this ring or another. */
   async function begin(same) {
     stop()
+    const mine = ++turn
+    walks = []
     ring = same || (size > NAMED ? anyRing() : drawnRing(size))
     const places = shuffled(ring.map((_, i) => i))
     order = shuffled(ring.map((_, i) => i))
@@ -138,9 +141,10 @@ function start(root) {
     const tokens = [...pairs, ...order.map((i) => ring[i])]
     try {
       const both = own ? [own.model, own.model] : await Promise.all(chosen.map(model))
+      if (mine !== turn) return
       walks = both.map((each) => new Walk(each, tokens))
     } catch (error) {
-      counter.textContent = `The models could not be loaded: ${error.message}`
+      if (mine === turn) counter.textContent = `The models could not be loaded: ${error.message}`
       return
     }
     walks.forEach((walk) => walk.step()) // in the first loop pairs learn who follows whom
@@ -150,13 +154,14 @@ function start(root) {
   const hops = () => walks[0].loops - 1
 
   function step(seen = true) {
+    if (!walks.length) return
     const pairs = hops() >= trained ? [...Array(2 * size).keys()] : [] // their places
     walks.forEach((walk, side) => walk.step((own ? side === 1 : keep.checked) ? pairs : []))
     if (seen || walks[0].loops >= FAR) show()
   }
 
   function play() {
-    if (walks[0].loops >= FAR) return
+    if (!walks.length || walks[0].loops >= FAR) return
     go.textContent = "Pause"
     counter.setAttribute("aria-live", "off") // read aloud only when it has stopped
     const next = () => {

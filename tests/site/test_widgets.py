@@ -498,6 +498,20 @@ def test_one_goes_on_and_the_other_gets_lost_unless_its_pairs_are_kept(tab, docs
     assert tab.texts(".both svg")[0][:16] == ring
 
 
+def test_a_walk_that_begins_while_another_loads_is_the_one_that_is_shown(tab, docs, further):
+    tab.box(docs + "assets/", "further", further)
+    tab.until(SAID)
+    tab.run("""(() => { const [plain, late] = [fetch, [400, 0]]
+      fetch = (address) => new Promise((resolve) =>
+        setTimeout(() => resolve(plain(address)), late.shift()))})()""")
+    tab.choose("model with the input", "1")
+    tab.press("Another ring")
+    tab.press("One loop")  # of nothing yet
+    tab.run("new Promise((resolve) => setTimeout(resolve, 800))")
+    assert tab.run(SAID) == "2 loops, 1 hop." and not tab.complaints()
+    assert "16 of 16 right" in tab.texts(".both .said")[0]
+
+
 # ---------- runs of one's own ----------
 
 
