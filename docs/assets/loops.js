@@ -102,7 +102,7 @@ function start(root) {
   function heard(report) {
     if (report.error) {
       state.textContent = `This browser does not train here: ${report.error}`
-      return
+      return allow(false)
     }
     if (report.far) {
       kept = [...kept, { ...about, far: byHops(report.far), stopped: told.at(-1).step < steps }]

@@ -12,7 +12,10 @@ export class Run {
       if (data.ended) this.ended = true
       heard(data)
     }
-    this.worker.onerror = (event) => heard({ error: event.message || "the worker did not start" })
+    this.worker.onerror = (event) => {
+      this.end()
+      heard({ error: event.message || "the worker did not start" })
+    }
     this.onHidden = () => this.worker.postMessage({ pause: document.hidden })
     document.addEventListener("visibilitychange", this.onHidden)
     this.worker.postMessage({ ...about, pause: document.hidden })

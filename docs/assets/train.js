@@ -85,7 +85,8 @@ function start(root) {
   function heard(i, report) {
     if (report.error) {
       state.textContent = `This browser does not train here: ${report.error}`
-      return
+      runs.forEach((run) => run.end())
+      return allow()
     }
     if (report.without) return showWithout(report)
     told[i].push(report)

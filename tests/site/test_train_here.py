@@ -234,6 +234,16 @@ def test_two_models_train_side_by_side(tab, quick):
     assert not tab.complaints()
 
 
+@pytest.mark.parametrize(("box", "train"), [("train", "Train both"), ("loops", "Train it")])
+def test_a_browser_that_cannot_train_says_so_and_can_be_asked_again(tab, quick, box, train):
+    tab.box(quick, box, None)
+    tab.run("Worker = class extends Worker { constructor() { super('/nowhere.js') } }")
+    tab.run("document.querySelector('.ask').disabled") and tab.press("neither")
+    tab.press(train)
+    tab.until("document.body.innerText.includes('does not train here')")
+    assert tab.texts(".ask") == [train]
+
+
 def test_a_hidden_tab_waits(tab, quick):
     tab.box(quick, "train", None)
     hidden = """(value) => {
