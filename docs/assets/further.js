@@ -5,7 +5,7 @@
    further() in docs/site/minidepth_site/widgets.py. */
 
 import { copyLink, inAddress, toAddress } from "./address.js"
-import { draw, drawing, drawTrack, make } from "./elements.js"
+import { button, draw, drawing, drawTrack, make, still, times } from "./elements.js"
 import { chooseOwn, ownWalk } from "./own.js"
 import { drawnRing, LETTERS, loadModel, shuffled, Walk } from "./walking.js"
 
@@ -13,7 +13,6 @@ const MIDDLE = 150 // of a picture
 const RADIUS = 122
 const PAUSE = [450, 120] // milliseconds at a loop: up to where training ended, and beyond
 const FAR = 1001 // loops: a thousand hops
-const still = matchMedia("(prefers-reduced-motion: reduce)").matches
 
 const BEGINS = {
   recall: "State normalised, input added",
@@ -22,8 +21,6 @@ const BEGINS = {
 } // what a loop begins with
 const OWN = ["Your model", "Your model, its pairs kept after the loops of training"]
 const NAMED = 24 // letters on a ring at most, whose names can be read
-
-const times = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`
 
 function start(root) {
   const data = JSON.parse(root.querySelector("script").textContent)
@@ -45,7 +42,6 @@ function start(root) {
     return { svg, said, box: make("div", {}, make("strong"), svg, said) }
   })
   const counter = make("p", { class: "said", "aria-live": "polite" })
-  const button = (text, onclick) => make("button", { type: "button", onclick }, text)
   const go = button("Go on", () => (timer ? stop() : play()))
   go.classList.add("ask")
   const one = button("One loop", () => {

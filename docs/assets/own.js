@@ -1,7 +1,7 @@
 /* A run of the visitor's own: its weights, model.safetensors, with its settings, config.json, or a file
    that a box of this site saved, which has both. It is read in the page and sent nowhere. */
 
-import { make } from "./elements.js"
+import { button, make } from "./elements.js"
 import { GPT, readHeader, readSafetensors } from "./minidepth.js"
 
 const NEEDS = "of attention alone, with learned positions: python train.py --preset"
@@ -52,7 +52,10 @@ export async function ownRing(files) {
 export function chooseOwn(box, asks, take) {
   const input = { type: "file", multiple: "", accept: ".safetensors,.json" }
   const files = make("input", { ...input, onchange: (event) => given(event.target.files) })
-  const back = make("button", { type: "button", onclick: () => given(null) }, "Back to ours")
+  const back = button("Back to ours", () => {
+    files.value = "" // so that the same file can be chosen again
+    given(null)
+  })
   back.hidden = true
   const given = async (files) => {
     if (await take(files)) back.hidden = !files

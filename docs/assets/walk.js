@@ -3,7 +3,7 @@
    by minidepth.js. The data come from walk() in docs/site/minidepth_site/widgets.py. */
 
 import { copyLink, inAddress, toAddress } from "./address.js"
-import { draw, drawing, drawTrack, make } from "./elements.js"
+import { button, draw, drawing, drawTrack, make, percent, still, times } from "./elements.js"
 import { emptyCache, softmax } from "./minidepth.js"
 import { chooseOwn, ownRing } from "./own.js"
 import { LETTERS, loadModel, shuffled } from "./walking.js"
@@ -12,11 +12,9 @@ const OURS = { letters: 16, hops: [1, 2, 3, 4] } // "k hops" is the token letter
 const MIDDLE = 150 // of the picture
 const RADIUS = 110
 const NUMBERS = 70 // the radius at which a letter has the passes that came to it
-const PAUSE = matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 700 // ms at each pass
+const PAUSE = 700 // ms at each pass
 
-const times = (n, word, many = `${word}s`) => `${n} ${n === 1 ? word : many}`
 const named = (token) => LETTERS[token] ?? `letter ${token}`
-const percent = (share) => `${Math.round(100 * share)} %`
 
 /** A question → its tokens: pairs of neighbours in a mixed order, the number of hops, a letter. */
 export function questionTokens({ ring, order, start, hops }, letters = OURS.letters) {
@@ -85,7 +83,6 @@ function start(root) {
   svg.setAttribute("role", "img")
   const ask = make("p", { class: "question" })
   const said = make("p", { class: "said", "aria-live": "polite" })
-  const button = (text, onclick) => make("button", { type: "button", onclick }, text)
   const play = button("", () => (timer ? stop() : playFromStart()))
   play.classList.add("ask")
   const passes = make("div", { class: "passes", role: "group", "aria-label": "passes" })
@@ -226,7 +223,7 @@ function start(root) {
   }
 
   function playFromStart() {
-    if (!PAUSE) return showLoop(nLoops) // who wants no motion sees the whole trail at once
+    if (still) return showLoop(nLoops) // who wants no motion sees the whole trail at once
     said.setAttribute("aria-live", "off") // read aloud only when it has stopped
     play.textContent = "❚❚ Pause"
     showLoop(0)
@@ -248,9 +245,7 @@ function start(root) {
     prepare()
     await change({})
     if (!shares.length) return root.append(said)
-    const row = (name, ...items) =>
-      make("div", { class: name, role: "group", "aria-label": name }, ...items)
-    const more = row("buttons", another, link, model)
+    const more = make("div", { class: "buttons" }, another, link, model)
     const side = make("div", { class: "side" }, ask, play, passes, said, more)
     root.replaceChildren(svg, side, ...(yours ? [yours] : []))
     if (Object.keys(linked).length) root.scrollIntoView({ block: "center" })

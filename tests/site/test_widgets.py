@@ -544,6 +544,7 @@ def test_a_walk_of_ones_own_runs_beside_itself_with_its_pairs_kept(tab, docs, ow
     assert "of 8 right" in tab.texts(".both svg")[1] and tab.count("svg .letter") == 2 * 8
     tab.press("Back to ours")
     tab.until("document.querySelectorAll('svg .letter').length === 32")
+    assert tab.values("input[type=file]") == [""]  # the same files can be chosen again
     other = settings.replace(b'"d_ff": 0', b'"d_ff": 9')
     tab.give(("model.safetensors", weights), ("config.json", other))
     tab.until(f"{SAID}.includes('this box runs models')")
