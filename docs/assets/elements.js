@@ -23,7 +23,7 @@ export const button = (text, onclick) => make("button", { type: "button", onclic
 export const still = matchMedia("(prefers-reduced-motion: reduce)").matches
 
 export const percent = (share) => `${Math.round(100 * share)} %`
-export const times = (n, word, many = `${word}s`) => `${n.toLocaleString("en")} ${n === 1 ? word : many}`
+export const times = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`
 
 /** A new drawing, or a new part of one at its end. */
 export function drawing() {
