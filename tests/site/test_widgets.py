@@ -548,6 +548,9 @@ def test_a_walk_of_ones_own_runs_beside_itself_with_its_pairs_kept(tab, docs, ow
     other = settings.replace(b'"d_ff": 0', b'"d_ff": 9')
     tab.give(("model.safetensors", weights), ("config.json", other))
     tab.until(f"{SAID}.includes('this box runs models')")
+    other = settings.replace(b'"n_layers": 1', b'"n_layers": 2')
+    tab.give(("model.safetensors", weights), ("config.json", other))
+    tab.until(f"{SAID}.includes('these weights are not of the model')")
     assert not tab.complaints()
 
 
