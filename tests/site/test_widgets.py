@@ -499,17 +499,31 @@ def test_one_goes_on_and_the_other_gets_lost_unless_its_pairs_are_kept(tab, docs
 
 
 def test_a_walk_that_begins_while_another_loads_is_the_one_that_is_shown(tab, docs, further):
+    """The first one's model arrives last; and a loop is asked of nothing yet."""
     tab.box(docs + "assets/", "further", further)
     tab.until(SAID)
-    tab.run("""(() => { const [plain, late] = [fetch, [400, 0]]
-      fetch = (address) => new Promise((resolve) =>
-        setTimeout(() => resolve(plain(address)), late.shift()))})()""")
-    tab.choose("model with the input", "1")
-    tab.press("Another ring")
-    tab.press("One loop")  # of nothing yet
-    tab.run("new Promise((resolve) => setTimeout(resolve, 800))")
+    tab.run("""(() => {
+      const [plain, files] = [fetch, []]
+      fetch = (address) => new Promise((resolve) => files.push(() => resolve(plain(address))))
+      const menu = document.querySelector("select")
+      menu.value = "1"
+      menu.dispatchEvent(new Event("change"))
+      const press = (text) => [...document.querySelectorAll("button")]
+        .find((button) => button.textContent === text).click()
+      const said = document.querySelector(".both .said")
+      const before = said.textContent
+      press("Another ring")
+      press("One loop")
+      nothing = said.textContent === before
+      said.textContent = ""
+      files[1]()
+      first = files[0]
+    })()""")
+    shown = "document.querySelector('.both .said').textContent"
+    tab.until(shown)
+    tab.run("first(), new Promise((resolve) => setTimeout(resolve, 500))")
     assert tab.run(SAID) == "2 loops, 1 hop." and not tab.complaints()
-    assert "16 of 16 right" in tab.texts(".both .said")[0]
+    assert "16 of 16 right" in tab.run(shown) and tab.run("nothing")
 
 
 # ---------- runs of one's own ----------
