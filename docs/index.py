@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Does depth help a Transformer reason?
 #
-# **On chained lookups, yes: one more pass, one more step. In real reasoning text, neither a
-# published report nor our reruns could show it.**
+# **On chained lookups, yes: one more loop through its layer, one more hop. In real reasoning text,
+# neither a published report nor our reruns could show it.**
 
 # %% tags=["hide"]
 import markdown
@@ -23,9 +23,8 @@ widgets.show("walk", *widgets.walk())
 # </p>
 #
 # The model is **one attention layer**. It was told, pair by pair, which letter follows which. A
-# *hop* is one step along the ring. A *pass* is one trip through the layer, always with the same
-# weights; from here on we call it a *loop*. The menu has all ten trainings: four of them did not
-# learn four hops.
+# *hop* is one step along the ring. A *loop* is one trip through the layer, always with the same
+# weights. The menu has all ten trainings: four of them did not learn four hops.
 #
 # ## The answer
 

@@ -2,15 +2,13 @@
    the reader skips loops, or swaps the states of the two questions after a loop. The data come from
    further() in docs/site/minidepth_site/widgets.py. */
 
-import { draw, drawing, drawTrack, make } from "./elements.js"
+import { button, draw, drawing, drawTrack, make, times } from "./elements.js"
 import { drawnRing, LETTERS, loadModel, shuffled, Walk } from "./walking.js"
 
 const APART = 5 // hops from the first letter that is asked to the second
 const MIDDLE = 150 // of the picture
 const RADIUS = 122
 const WHICH = ["first", "second"] // of the two questions
-
-const times = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`
 
 async function start(root) {
   const data = JSON.parse(root.querySelector("script").textContent)
@@ -71,15 +69,15 @@ async function start(root) {
     const list = walked()
     const focused = document.activeElement?.getAttribute("aria-label")
     const all = Array.from({ length: loops }, (_, i) => i + 1)
-    const button = (label, text, pressed, onclick) => {
+    const cell = (label, text, pressed, onclick) => {
       const about = { type: "button", "aria-label": label, "aria-pressed": pressed, onclick }
       return make("td", {}, make("button", about, text))
     }
     const skips = all.map((n) =>
-      button(`skip loop ${n}`, n, skipped.has(n), () => toggle(n)),
+      cell(`skip loop ${n}`, n, skipped.has(n), () => toggle(n)),
     )
     const swaps = all.map((n) =>
-      button(`swap after loop ${n}`, "⇅", swapped === n, () => swap(n)),
+      cell(`swap after loop ${n}`, "⇅", swapped === n, () => swap(n)),
     )
     const row = (name, cells, about = {}) =>
       make("tr", about, make("th", { scope: "row" }, name), ...cells)
@@ -136,16 +134,12 @@ async function start(root) {
     return `${what}, after ${loops} loops: ${ends.join("; ")}.`
   }
 
-  const buttons = make("div", { class: "buttons" })
-  const plain = make("button", { type: "button" }, "As it was trained")
-  plain.onclick = () => {
+  const plain = button("As it was trained", () => {
     skipped.clear()
     swapped = null
     show()
-  }
-  const next = make("button", { type: "button" }, "Another ring")
-  next.onclick = another
-  buttons.append(plain, next)
+  })
+  const buttons = make("div", { class: "buttons" }, plain, button("Another ring", another))
   root.replaceChildren(svg, table, said, buttons)
   another()
 }

@@ -2,7 +2,7 @@
    each token of an answer where the model looked. The models themselves are in minidepth.js. */
 
 import { copyLink, inAddress, toAddress } from "./address.js"
-import { make } from "./elements.js"
+import { make, percent, still } from "./elements.js"
 import { generate, load, promptIds } from "./minidepth.js"
 import { asText, draw, fromText, LETTERS, problem } from "./problems.js"
 
@@ -10,7 +10,6 @@ const NAMES = { chain: "sums modulo 10", lookup: "a ring of letters", order: "le
 const MODELS = { "1-layer": "1 layer", "2-layers": "2 layers", "12-layers": "12 layers" }
 const END = "<|im_end|>"
 const GIVEN = /^ ?[a-j\d]$/ // a letter or a number of a problem
-const still = matchMedia("(prefers-reduced-motion: reduce)").matches
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, still ? 0 : ms))
 
 function menu(label, choices, chosen, choose) {
@@ -213,7 +212,7 @@ class Panel {
       span.classList.toggle("chosen", i === this.ids.length + this.chosen)
     })
     const best = [...weights.keys()].sort((a, b) => weights[b] - weights[a]).slice(0, 3)
-    const named = best.map((i) => `${Math.round(100 * weights[i])} % on “${spans[i].textContent}”`)
+    const named = best.map((i) => `${percent(weights[i])} on “${spans[i].textContent}”`)
     const layer = `layer ${this.layer + 1} of ${attention.length}`
     const head = this.head === "mean" ? "the mean of the heads" : `head ${this.head + 1}`
     this.layerName.textContent = `${layer} `

@@ -2,7 +2,7 @@
    often does luck alone make the piles differ as much as the runs did? The data come from
    docs/tutorials/6_how_would_you_know.py. */
 
-import { draw, drawing, make } from "./elements.js"
+import { button, draw, drawing, make } from "./elements.js"
 import { shuffled } from "./walking.js"
 
 const WIDTH = 330
@@ -73,9 +73,8 @@ function start(root) {
       : `As the runs came out: the piles differ by ${seen}. How often does luck do that?`
   }
 
-  const button = (times) =>
-    make("button", { type: "button", onclick: () => deal(times) }, `Deal ${times === 1 ? "once" : number(times)}`)
-  const buttons = make("div", { class: "buttons" }, ...[1, 100, 10_000].map(button))
+  const dealer = (n) => button(`Deal ${n === 1 ? "once" : number(n)}`, () => deal(n))
+  const buttons = make("div", { class: "buttons" }, ...[1, 100, 10_000].map(dealer))
   root.replaceChildren(buttons, svg, said)
   show()
 }

@@ -17,6 +17,14 @@ export function make(tag, attributes = {}, ...inside) {
   return element
 }
 
+export const button = (text, onclick) => make("button", { type: "button", onclick }, text)
+
+/** Who wants little motion. */
+export const still = matchMedia("(prefers-reduced-motion: reduce)").matches
+
+export const percent = (share) => `${Math.round(100 * share)} %`
+export const times = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`
+
 /** A new drawing, or a new part of one at its end. */
 export function drawing() {
   return document.createElementNS(SVG, "svg")

@@ -5,7 +5,7 @@
    further() in docs/site/minidepth_site/widgets.py. */
 
 import { copyLink, inAddress, toAddress } from "./address.js"
-import { draw, drawing, drawTrack, make } from "./elements.js"
+import { button, draw, drawing, drawTrack, make, still, times } from "./elements.js"
 import { chooseOwn, ownWalk } from "./own.js"
 import { drawnRing, LETTERS, loadModel, shuffled, Walk } from "./walking.js"
 
@@ -13,7 +13,6 @@ const MIDDLE = 150 // of a picture
 const RADIUS = 122
 const PAUSE = [450, 120] // milliseconds at a loop: up to where training ended, and beyond
 const FAR = 1001 // loops: a thousand hops
-const still = matchMedia("(prefers-reduced-motion: reduce)").matches
 
 const BEGINS = {
   recall: "State normalised, input added",
@@ -23,8 +22,6 @@ const BEGINS = {
 const OWN = ["Your model", "Your model, its pairs kept after the loops of training"]
 const NAMED = 24 // letters on a ring at most, whose names can be read
 
-const times = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`
-
 function start(root) {
   const data = JSON.parse(root.querySelector("script").textContent)
   const { models, first: chosen } = data // chosen: the numbers of two models
@@ -33,8 +30,9 @@ function start(root) {
   const loaded = {} // by address
   const linked = inAddress("further")
   let ring, order // letters around, and the order in which the questions stand
-  let walks = []
+  let walks = [] // none while models load
   let timer = null
+  let turn = 0 // who begins another walk meanwhile does not get this one
 
   const pictures = chosen.map(() => {
     const svg = drawing()
@@ -44,7 +42,6 @@ function start(root) {
     return { svg, said, box: make("div", {}, make("strong"), svg, said) }
   })
   const counter = make("p", { class: "said", "aria-live": "polite" })
-  const button = (text, onclick) => make("button", { type: "button", onclick }, text)
   const go = button("Go on", () => (timer ? stop() : play()))
   go.classList.add("ask")
   const one = button("One loop", () => {
@@ -131,6 +128,8 @@ function start(root) {
   /** Walk anew, around this ring or another. */
   async function begin(same) {
     stop()
+    const mine = ++turn
+    walks = []
     ring = same || (size > NAMED ? anyRing() : drawnRing(size))
     const places = shuffled(ring.map((_, i) => i))
     order = shuffled(ring.map((_, i) => i))
@@ -138,9 +137,10 @@ function start(root) {
     const tokens = [...pairs, ...order.map((i) => ring[i])]
     try {
       const both = own ? [own.model, own.model] : await Promise.all(chosen.map(model))
+      if (mine !== turn) return
       walks = both.map((each) => new Walk(each, tokens))
     } catch (error) {
-      counter.textContent = `The models could not be loaded: ${error.message}`
+      if (mine === turn) counter.textContent = `The models could not be loaded: ${error.message}`
       return
     }
     walks.forEach((walk) => walk.step()) // in the first loop pairs learn who follows whom
@@ -150,13 +150,14 @@ function start(root) {
   const hops = () => walks[0].loops - 1
 
   function step(seen = true) {
+    if (!walks.length) return
     const pairs = hops() >= trained ? [...Array(2 * size).keys()] : [] // their places
     walks.forEach((walk, side) => walk.step((own ? side === 1 : keep.checked) ? pairs : []))
     if (seen || walks[0].loops >= FAR) show()
   }
 
   function play() {
-    if (walks[0].loops >= FAR) return
+    if (!walks.length || walks[0].loops >= FAR) return
     go.textContent = "Pause"
     counter.setAttribute("aria-live", "off") // read aloud only when it has stopped
     const next = () => {

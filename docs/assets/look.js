@@ -2,7 +2,7 @@
    learns. The data is that of the page's own training: see story() in
    minidepth_lab/measure/inspect.py. */
 
-import { drawing, make } from "./elements.js"
+import { button, drawing, make, percent, still, times } from "./elements.js"
 import { COLOURS, drawLooks } from "./lines.js"
 
 /** A map is text, two digits for each weight in percent, row by row up to the diagonal. */
@@ -10,9 +10,6 @@ function weight(map, query, key) {
   const at = (query * (query + 1)) / 2 + key
   return key > query ? 0 : Number(map.slice(2 * at, 2 * at + 2)) / 99
 }
-
-const names = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`
-const percent = (share) => `${Math.round(100 * share)} %`
 
 function start(root) {
   const data = JSON.parse(root.querySelector("script").textContent)
@@ -28,12 +25,9 @@ function start(root) {
   const isNarrow = () => root.clientWidth < 600
   const press = (buttons, chosen) =>
     buttons.forEach((button, i) => button.setAttribute("aria-pressed", chosen(i)))
-  const models = data.models.map((_, i) =>
-    make("button", { type: "button", onclick: () => set({ model: i }) }, names(i + 1, "layer")),
-  )
-  const queries = data.targets.map(([place]) =>
-    make("button", { type: "button", onclick: () => set({ query: place }) }, data.tokens[place]),
-  )
+  const models = data.models.map((_, i) => button(times(i + 1, "layer"), () => set({ model: i })))
+  const ask = ([place]) => button(data.tokens[place], () => set({ query: place }))
+  const queries = data.targets.map(ask)
   const heads = state.heads.map((_, i) => {
     const change = (on, k) => (k === i ? !on : on)
     const onclick = () => set({ heads: state.heads.map(change) })
@@ -47,7 +41,7 @@ function start(root) {
   }
   const slider = make("input", { type: "range", min: 0, max: most, value: most, oninput })
 
-  const play = make("button", { type: "button", onclick: () => (timer ? pause() : run()) }, "play")
+  const play = button("play", () => (timer ? pause() : run()))
   let timer = null
 
   /** Go through the training, a place of the slider every 0.4 seconds, or 2 for who wants little
@@ -57,7 +51,6 @@ function start(root) {
     if (state.at >= most) set({ at: 0 })
     said.setAttribute("aria-live", "off")
     play.textContent = "pause"
-    const still = matchMedia("(prefers-reduced-motion: reduce)").matches
     const next = () => (state.at < most ? set({ at: state.at + 1 }) : pause())
     timer = setInterval(next, still ? 2000 : 400)
   }
@@ -103,7 +96,7 @@ function start(root) {
     const number = data.targets.findIndex(([place]) => place === state.query)
     const [answer, share, rightShare] = now.said[number]
     const right = data.targets[number][1]
-    const model = `the model of ${names(state.model + 1, "layer")}`
+    const model = `the model of ${times(state.model + 1, "layer")}`
     let text = `${data.tokens[state.query]} is asked. After step ${now.step}, ${model} answers `
     text += `${answer} (${percent(share)} sure). `
     if (answer === right) text += "That is right."

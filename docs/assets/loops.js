@@ -3,17 +3,8 @@
    is kept, so that runs can be compared. The model is minidepth.js, the training training.js. */
 
 import { copyLink, inAddress, toAddress } from "./address.js"
-import { drawing, make } from "./elements.js"
-import {
-  button,
-  curves,
-  overSteps,
-  percent,
-  Run,
-  saveLink,
-  seedField,
-  TrainButton,
-} from "./running.js"
+import { button, drawing, make, percent, times } from "./elements.js"
+import { curves, overSteps, Run, saveLink, seedField, TrainButton } from "./running.js"
 
 const GUESS = 1 / 7 // any other letter of the ring
 const PAIRS = 16 // tokens, which come before the questions
@@ -24,7 +15,6 @@ const HOPS = [["var(--look-4)", "none"], ["var(--look-3)", "8 3"], ["var(--look-
 const FAR = { text: "hops, looped on", ticks: [1, 2, 4, 8, 16, 32, 100], from: 1, scale: Math.log }
 const KEPT = 6 // runs
 
-const times = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`
 const byHops = (byLoop) => Object.entries(byLoop).map(([loop, share]) => [loop - 1, share])
 
 function start(root) {
@@ -102,7 +92,7 @@ function start(root) {
   function heard(report) {
     if (report.error) {
       state.textContent = `This browser does not train here: ${report.error}`
-      return
+      return allow(false)
     }
     if (report.far) {
       kept = [...kept, { ...about, far: byHops(report.far), stopped: told.at(-1).step < steps }]
@@ -168,7 +158,7 @@ function start(root) {
     return text
   }
 
-  const row = (...items) => make("div", { class: "buttons", role: "group" }, ...items)
+  const row = (...items) => make("div", { class: "buttons" }, ...items)
   const nine = "Here a run is right where nine of ten of its answers are."
   const rule = make("p", { class: "said" }, nine)
   looked.append(farChart, list, rule, row(clear))

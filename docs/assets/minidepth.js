@@ -147,6 +147,19 @@ function repeat(its, cache, attention) {
   return { looked: attention.slice(its.length, 2 * its.length) }
 }
 
+/** {name of a weight: its shape}, in the order of minidepth.py. */
+export function shapes({ vocab_size: V, block_size: T, d_model: C, n_layers, tie_weights }) {
+  const list = { "token_embedding.weight": [V, C], "position_embedding.weight": [T, C] }
+  for (let layer = 0; layer < n_layers; layer++) {
+    list[`blocks.${layer}.norm1.weight`] = [C]
+    list[`blocks.${layer}.norm1.bias`] = [C]
+    list[`blocks.${layer}.attn.qkv.weight`] = [3 * C, C]
+    list[`blocks.${layer}.attn.out.weight`] = [C, C]
+  }
+  const head = tie_weights ? {} : { "head.weight": [V, C] }
+  return { ...list, "norm.weight": [C], "norm.bias": [C], ...head }
+}
+
 export class GPT {
   constructor(config, weights) {
     if (config.d_ff || config.position !== "learned")

@@ -1,6 +1,8 @@
 /* The embedded problems of minidepth.py, composed by hand: what a question says, its worked
    steps, its answer, and whether training could have shown it. */
 
+import { shuffled } from "./walking.js"
+
 export const LETTERS = [..."abcdefghij"]
 const RING = 6 // letters in a ring
 
@@ -39,16 +41,9 @@ export function fromText({ kind, steps, first, add, letters, told, at }, setting
     its.letters = [...letters, ...LETTERS.filter((each) => !letters.includes(each))]
   if (different(told) && /^\d+$/.test(told))
     its.mix = [...new Set([...told].map(Number).concat([...LETTERS.keys()]))]
-  if (/^\d$/.test(at ?? "")) {
-    its.from = Math.min(Number(at), RING - 1)
-    its.number = Math.min(Number(at), its.steps)
-  }
+  if (/^\d$/.test(at ?? "")) [its.from, its.number] = [Math.min(Number(at), RING - 1), Number(at)]
+  its.number = Math.min(its.number, its.steps)
   return its
-}
-
-function shuffled(list) {
-  const keyed = list.map((item) => [Math.random(), item])
-  return keyed.sort((a, b) => a[0] - b[0]).map(([, item]) => item)
 }
 
 /** Settings → {question, work, answer, heldOut}, in the words that the models were trained on. */

@@ -1,7 +1,7 @@
 /* What the boxes that train in the page share: a model in training beside the page, a button, a seed,
    and curves of accuracy. */
 
-import { draw, make } from "./elements.js"
+import { button, draw, make, percent } from "./elements.js"
 
 /** A training in a worker of its own, by trainer.js: `heard` is given what it tells. It waits while
     the page is hidden. */
@@ -12,7 +12,10 @@ export class Run {
       if (data.ended) this.ended = true
       heard(data)
     }
-    this.worker.onerror = (event) => heard({ error: event.message || "the worker did not start" })
+    this.worker.onerror = (event) => {
+      this.end()
+      heard({ error: event.message || "the worker did not start" })
+    }
     this.onHidden = () => this.worker.postMessage({ pause: document.hidden })
     document.addEventListener("visibilitychange", this.onHidden)
     this.worker.postMessage({ ...about, pause: document.hidden })
@@ -56,9 +59,6 @@ export class TrainButton {
   }
 }
 
-export const button = (text, onclick) => make("button", { type: "button", onclick }, text)
-export const percent = (share) => `${Math.round(100 * share)} %`
-
 /** A field for the visitor's own seed, a whole number. */
 export function seedField() {
   const field = { type: "number", min: 0, max: 999999, step: 1, value: 1 }
@@ -101,6 +101,7 @@ export function curves(svg, lines, guess, { text, ticks, from = 0, scale = (n) =
   }
   const at = { x1: left, x2: x(until), y1: y(guess), y2: y(guess) }
   draw(svg, "line", { class: "axis", "stroke-dasharray": "2 4", ...at })
+  draw(svg, "text", { x: left - 6, y: y(guess) + 4, "text-anchor": "end" }, "guess")
   for (const tick of ticks)
     draw(svg, "text", { x: x(tick), y: height - 20, "text-anchor": "middle" }, Math.round(tick))
   draw(svg, "text", { x: (left + x(until)) / 2, y: height - 4, "text-anchor": "middle" }, text)

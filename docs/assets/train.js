@@ -2,18 +2,9 @@
    The model is minidepth.js, the training training.js. */
 
 import { copyLink, inAddress } from "./address.js"
-import { drawing, make } from "./elements.js"
+import { button, drawing, make, percent } from "./elements.js"
 import { COLOURS, drawLooks } from "./lines.js"
-import {
-  button,
-  curves,
-  overSteps,
-  percent,
-  Run,
-  saveLink,
-  seedField,
-  TrainButton,
-} from "./running.js"
+import { curves, overSteps, Run, saveLink, seedField, TrainButton } from "./running.js"
 
 const GUESS = 1 / 8 // any of the answers that are shown
 const LEARNED = 0.9
@@ -85,7 +76,8 @@ function start(root) {
   function heard(i, report) {
     if (report.error) {
       state.textContent = `This browser does not train here: ${report.error}`
-      return
+      runs.forEach((run) => run.end())
+      return allow()
     }
     if (report.without) return showWithout(report)
     told[i].push(report)
@@ -121,9 +113,8 @@ function start(root) {
   }
 
   function showWithout({ without, share }) {
-    const which = without.length === 1 ? "Without this head" : "Without these heads"
-    const model = `${without.length ? which : "With all"} two layers answer`
-    withoutHeads.textContent = `${model} ${percent(share)} of new questions right.`
+    const which = ["With all heads", "Without this head"][without.length] ?? "Without these heads"
+    withoutHeads.textContent = `${which}, two layers answer ${percent(share)} of new questions right.`
   }
 
   function show() {

@@ -9,7 +9,7 @@
    Sections: 1 chance, 2 tasks, 3 first weights, 4 the way back, 5 AdamW, 6 a training,
    7 the weights as a file. */
 
-import { add, dot, emptyCache, GPT, softmax, standardised } from "./minidepth.js"
+import { add, dot, emptyCache, GPT, shapes, softmax, standardised } from "./minidepth.js"
 
 // ---------- 1. chance ----------
 
@@ -91,18 +91,6 @@ const INIT_STD = 0.1
 export function settings(changes) {
   const rest = { d_ff: 0, position: "learned", loop_start: "state", loop_keeps: 0 }
   return { ...rest, tie_weights: false, init_std: INIT_STD, dropout: 0, ...changes }
-}
-
-/** {name of a weight: its shape}, in the order of minidepth.py. */
-function shapes({ vocab_size: V, block_size: T, d_model: C, n_layers }) {
-  const list = { "token_embedding.weight": [V, C], "position_embedding.weight": [T, C] }
-  for (let layer = 0; layer < n_layers; layer++) {
-    list[`blocks.${layer}.norm1.weight`] = [C]
-    list[`blocks.${layer}.norm1.bias`] = [C]
-    list[`blocks.${layer}.attn.qkv.weight`] = [3 * C, C]
-    list[`blocks.${layer}.attn.out.weight`] = [C, C]
-  }
-  return { ...list, "norm.weight": [C], "norm.bias": [C], "head.weight": [V, C] }
 }
 
 /** Norms begin as 1 and 0, all else by chance; what is added to the residual stream begins smaller

@@ -1,9 +1,8 @@
 /* Walk around a ring: a stored model is asked which letter is k hops after another, and the ring
-   shows where it is after each loop of its layers, which the box calls a pass. The model runs here,
-   by minidepth.js. The data come from walk() in docs/site/minidepth_site/widgets.py. */
+   shows where it is after each loop of its layers. The model runs here, by minidepth.js. The data come from walk() in docs/site/minidepth_site/widgets.py. */
 
 import { copyLink, inAddress, toAddress } from "./address.js"
-import { draw, drawing, drawTrack, make } from "./elements.js"
+import { button, draw, drawing, drawTrack, make, percent, still, times } from "./elements.js"
 import { emptyCache, softmax } from "./minidepth.js"
 import { chooseOwn, ownRing } from "./own.js"
 import { LETTERS, loadModel, shuffled } from "./walking.js"
@@ -11,12 +10,10 @@ import { LETTERS, loadModel, shuffled } from "./walking.js"
 const OURS = { letters: 16, hops: [1, 2, 3, 4] } // "k hops" is the token letters + k
 const MIDDLE = 150 // of the picture
 const RADIUS = 110
-const NUMBERS = 70 // the radius at which a letter has the passes that came to it
-const PAUSE = matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : 700 // ms at each pass
+const NUMBERS = 70 // the radius at which a letter has the loops that came to it
+const PAUSE = 700 // ms at each loop
 
-const times = (n, word, many = `${word}s`) => `${n} ${n === 1 ? word : many}`
 const named = (token) => LETTERS[token] ?? `letter ${token}`
-const percent = (share) => `${Math.round(100 * share)} %`
 
 /** A question → its tokens: pairs of neighbours in a mixed order, the number of hops, a letter. */
 export function questionTokens({ ring, order, start, hops }, letters = OURS.letters) {
@@ -85,10 +82,9 @@ function start(root) {
   svg.setAttribute("role", "img")
   const ask = make("p", { class: "question" })
   const said = make("p", { class: "said", "aria-live": "polite" })
-  const button = (text, onclick) => make("button", { type: "button", onclick }, text)
   const play = button("", () => (timer ? stop() : playFromStart()))
   play.classList.add("ask")
-  const passes = make("div", { class: "passes", role: "group", "aria-label": "passes" })
+  const eachLoop = make("div", { class: "each-loop", role: "group", "aria-label": "loops" })
   const another = button("Another ring", () => change(anotherRing(size, (own ?? OURS).letters)))
   const runs = data.models.map(({ seed, hops }, i) => [
     seed,
@@ -117,14 +113,14 @@ function start(root) {
     return true
   }
 
-  /** A button for each pass that the model makes. */
+  /** A button for each loop that the model makes. */
   function prepare() {
     const one = (_, i) =>
       button("", () => {
         stop()
         showLoop(i + 1)
       })
-    passes.replaceChildren(...Array.from({ length: nLoops }, one))
+    eachLoop.replaceChildren(...Array.from({ length: nLoops }, one))
   }
 
   /** Another question, or another model: it is asked at once. */
@@ -162,11 +158,11 @@ function start(root) {
     question.loops = loops
     said.textContent = verdict(loops)
     picture(loops)
-    ;[...passes.children].forEach((box, i) => {
+    ;[...eachLoop.children].forEach((box, i) => {
       const right = i < loops && held(i + 1) === goal()
       box.className = right ? "right" : i < loops ? "wrong" : ""
       const mark = make("span", {}, right ? "✓" : i < loops ? "✗" : "·")
-      box.replaceChildren(`${times(i + 1, "pass", "passes")} `, mark)
+      box.replaceChildren(`${times(i + 1, "loop")} `, mark)
       box.setAttribute("aria-pressed", i + 1 === loops)
     })
   }
@@ -175,19 +171,19 @@ function start(root) {
   const held = (loops) => question.ring.indexOf(likeliest(loops)) // its place, -1 if not on the ring
   const goal = () => (question.start + question.hops) % size
 
-  /** Where the model is after so many passes, in words. */
+  /** Where the model is after so many loops, in words. */
   function verdict(loops) {
     if (loops === 0) return "It has been told the ring, pair by pair. It has no answer yet."
     const token = likeliest(loops)
     const letter = token < (own ?? OURS).letters ? named(token) : "no letter"
     const sure = percent(Math.max(...shares[loops]))
-    if (loops === 1) return `After 1 pass it has read. It would say ${letter} (${sure} sure).`
+    if (loops === 1) return `After 1 loop it has read. It would say ${letter} (${sure} sure).`
     const place = held(loops)
     const gone = (place - question.start + size) % size
     let where = `${times(gone, "hop")} from ${named(question.ring[question.start])}`
     if (place < 0) where = "which is not on the ring"
     else if (gone === 0) where = "the letter asked about"
-    const text = `After ${loops} passes it is at ${letter} (${sure} sure), ${where}.`
+    const text = `After ${loops} loops it is at ${letter} (${sure} sure), ${where}.`
     if (loops < nLoops) return text
     if (place === goal()) return `${text} That is right.`
     return `${text} That is wrong: the answer is ${named(question.ring[goal()])}.`
@@ -202,7 +198,7 @@ function start(root) {
   function picture(loops) {
     svg.replaceChildren()
     drawTrack(svg, MIDDLE, RADIUS, size)
-    const came = [] // [[pass, place]] where it was, from the second pass on
+    const came = [] // [[loop, place]] where it was, from the second on
     for (let n = 2; n <= loops; n++) if (held(n) >= 0) came.push([n, held(n)])
     const trail = [question.start, ...came.map(([, place]) => place)]
     const points = trail.map((i) => at(i, RADIUS).map((x) => x.toFixed(1)).join(","))
@@ -220,13 +216,13 @@ function start(root) {
       const [x, y] = at(i, NUMBERS)
       if (its.length) draw(svg, "text", { class: "small", x, y }, its.join("·"))
     })
-    draw(svg, "text", { x: MIDDLE, y: MIDDLE - 10 }, `pass ${loops}`)
+    draw(svg, "text", { x: MIDDLE, y: MIDDLE - 10 }, `loop ${loops}`)
     draw(svg, "text", { class: "small", x: MIDDLE, y: MIDDLE + 16 }, `of ${nLoops}`)
     svg.setAttribute("aria-label", "a ring of letters; the text below says where the model is")
   }
 
   function playFromStart() {
-    if (!PAUSE) return showLoop(nLoops) // who wants no motion sees the whole trail at once
+    if (still) return showLoop(nLoops) // who wants no motion sees the whole trail at once
     said.setAttribute("aria-live", "off") // read aloud only when it has stopped
     play.textContent = "❚❚ Pause"
     showLoop(0)
@@ -248,10 +244,8 @@ function start(root) {
     prepare()
     await change({})
     if (!shares.length) return root.append(said)
-    const row = (name, ...items) =>
-      make("div", { class: name, role: "group", "aria-label": name }, ...items)
-    const more = row("buttons", another, link, model)
-    const side = make("div", { class: "side" }, ask, play, passes, said, more)
+    const more = make("div", { class: "buttons" }, another, link, model)
+    const side = make("div", { class: "side" }, ask, play, eachLoop, said, more)
     root.replaceChildren(svg, side, ...(yours ? [yours] : []))
     if (Object.keys(linked).length) root.scrollIntoView({ block: "center" })
     root.dispatchEvent(new Event("ready"))

@@ -98,7 +98,7 @@ plt.show()
 widgets.show("walk", *widgets.walk(loops=0))
 
 # %% [markdown]
-# Each loop is one lookup. What the model held after each of them, for the question above:
+# What the model held after each loop, for the question above:
 
 # %% tags=["details"]
 models = widgets.walkers()  # ten runs, by seed

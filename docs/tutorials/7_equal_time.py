@@ -183,11 +183,11 @@ for times in (20, 40, 80):
         for key in ("train_loss_eval", "val_loss", "best_val_loss"):
             mean[times, model, key] = statistics.mean(run[key] for run in stored[times, model])
         shown = (f"{mean[times, model, key]:.2f}" for key in ("val_loss", "best_val_loss"))
-        rows.append([times, model, f"{mean[times, model, 'train_loss_eval']:.2f}", *shown])
+        rows.append([model, times, f"{mean[times, model, 'train_loss_eval']:.2f}", *shown])
 widgets.table(
     [
-        "times read",
         "model",
+        "times read",
         "nats per token of its own text",
         "of new text, at the end",
         "at its best",

@@ -2,8 +2,8 @@
 # # Play
 #
 # **Train one attention layer in this page: looped, it learns to walk along a ring, a hop for each
-# loop. Looped on, it loses its way. Let it read the ring once, and it goes on.** All boxes run
-# here; nothing that you do leaves the page.
+# loop after the first. Looped on, it loses its way. Let it read the ring once, and it goes on.**
+# All boxes run here; nothing that you do leaves the page.
 #
 # ## Train a walk
 #
@@ -35,7 +35,7 @@ widgets.show("loops", None, NO_SCRIPT)
 # %% [markdown]
 # **Then tick *read once* and train the same seed again.** The pairs stay as the first loop leaves
 # them, and only the questions go on. What do you expect at a hundred hops, which are twelve times
-# round this ring and four hops? Both curves stay below the box. (With two or three loops reading
+# round this ring and four hops? Both curves stay in the box. (With two or three loops reading
 # once fails here.)
 #
 # ## One layer or two

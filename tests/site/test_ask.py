@@ -153,7 +153,7 @@ def test_composed_problems_are_the_embedded_ones(in_page):
 
 def test_a_link_opens_the_box_as_it_was(in_page):
     """Settings → what the address has of them → settings that make the same problem."""
-    pairs, wrong, own = in_page("""const made = []
+    pairs, wrong, own, short = in_page("""const made = []
         for (const family of ["chain", "lookup", "order"])
           for (const steps of [1, 2, 3, 4]) {
             const settings = p.draw(family, steps)
@@ -163,9 +163,12 @@ def test_a_link_opens_the_box_as_it_was(in_page):
           }
         const wrong = { kind: "riddle", steps: "9", letters: "aab", told: "0x", at: "-1", add: "0" }
         const settings = p.draw("lookup", 2)
-        return [made, p.problem(p.fromText(wrong, settings)).question, p.problem(settings).question]
+        const short = p.fromText({ steps: "1" }, { ...p.draw("order", 3), number: 3 })
+        const questions = [p.fromText(wrong, settings), settings].map((s) => p.problem(s).question)
+        return [made, ...questions, short.number]
         """)
     assert len(pairs) == 12 and all(a == b for a, b in pairs) and wrong == own
+    assert short == 1  # a line of two letters has no fourth one
 
 
 def test_the_part_answers_from_the_keyboard_and_shows_where_it_looked(tab, docs):

@@ -98,7 +98,7 @@ def test_steps_have_the_losses_of_pytorch(in_page, name):
     model = model_of(name)
     recipe = dict(steps=10, batch=4, lr=4e-3, warmup=2, beta1=0.7, weightDecay=5.0)
     rates = configs.TrainConfig(steps=10, lr=4e-3, warmup_steps=2, beta1=0.7, weight_decay=5.0)
-    batches = [drawn(name, 4, seed=step) for step in range(6)]
+    batches = [drawn(name, 4, seed=step) for step in range(10)]
     losses = in_page(f"""
         const task = {{ ...t.{name}, recipe: {json.dumps(recipe)} }}
         const run = new t.Training(task, {json.dumps(MODELS[name][2])}, 0, {as_file(model)})
@@ -232,6 +232,16 @@ def test_two_models_train_side_by_side(tab, quick):
     assert tab.texts(".ask") == ["Stopping …"]
     tab.until(BOTH_DONE)
     assert not tab.complaints()
+
+
+@pytest.mark.parametrize(("box", "train"), [("train", "Train both"), ("loops", "Train it")])
+def test_a_browser_that_cannot_train_says_so_and_can_be_asked_again(tab, quick, box, train):
+    tab.box(quick, box, None)
+    tab.run("Worker = class extends Worker { constructor() { super('/nowhere.js') } }")
+    tab.run("document.querySelector('.ask').disabled") and tab.press("neither")
+    tab.press(train)
+    tab.until("document.body.innerText.includes('does not train here')")
+    assert tab.texts(".ask") == [train]
 
 
 def test_a_hidden_tab_waits(tab, quick):

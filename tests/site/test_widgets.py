@@ -257,7 +257,7 @@ def test_every_stored_model_can_be_chosen_those_that_failed_included(walkers, do
     for each in data["models"]:
         weights = results.RESULTS.parent / each["weights"]
         assert weights.stem == walkers[each["seed"]]["id"] and weights.exists()
-    assert picture.count("<text") == widgets.RING + 2 + 4  # and after which pass it was where
+    assert picture.count("<text") == widgets.RING + 2 + 4  # and after which loop it was where
 
 
 def test_the_ring_is_asked_as_training_asked():
@@ -303,7 +303,7 @@ def test_the_browser_walks_as_pytorch_does(in_page, walkers):
 
 def test_the_picture_without_javascript_is_the_one_with_it(tab, walk):
     _, picture = walk()
-    tab.click(".passes button", 4)
+    tab.click(".each-loop button", 4)
     box = json.dumps(f"<div>{picture}</div>")
     tab.run(f"document.body.insertAdjacentHTML('beforeend', {box})")
     drawn, still = tab.run("""[...document.querySelectorAll("svg")].map((svg) =>
@@ -313,7 +313,7 @@ def test_the_picture_without_javascript_is_the_one_with_it(tab, walk):
         ...["cx", "cy", "x", "y", "fill-opacity"].map((name) =>
           Math.round(1000 * Number(shape.getAttribute(name))) / 1000)]))""")
     shares = re.findall(r'fill-opacity="([.\d]+)"/><text[^>]*>(.)</text>', picture)
-    assert f"After 5 of 5 passes the model is at {max(shares)[1]}. With JavaScript" in picture
+    assert f"After 5 of 5 loops the model is at {max(shares)[1]}. With JavaScript" in picture
     assert [shape[2] for shape in drawn if shape[1] == "small"] == ["2", "3", "4", "5", "of 5"]
     assert len(drawn) == len(still) == 4 * widgets.RING + 4 + 4
     for ours, theirs in zip(drawn, still):
@@ -333,7 +333,7 @@ def test_a_walk_whose_model_is_not_there_keeps_its_picture_and_says_so(tab, docs
 
 
 def test_the_walk_says_where_the_model_is(tab, walk, walkers):
-    """Every pass of one question, with two models: one that learned four hops, and one that did
+    """Every loop of one question, with two models: one that learned four hops, and one that did
     not."""
     question = walk()[0]["question"]
     asked = {name: question[name] for name in ("ring", "order", "start", "hops")}
@@ -346,7 +346,7 @@ def test_the_walk_says_where_the_model_is(tab, walk, walkers):
         model, _ = checkpoints.load(walkers[seed]["folder"])
         shares = widgets.after_each_loop(model, widgets.question_tokens(**asked))
         for loops, row in enumerate(shares[1:], 1):
-            tab.click(".passes button", loops - 1)
+            tab.click(".each-loop button", loops - 1)
             text, answer = tab.run(SAID), row.argmax().item()
             assert f"{widgets.LETTERS[answer]} ({100 * row[answer]:.0f} % sure)" in text
             if answer in question["ring"][1:] and loops > 1:
@@ -354,7 +354,7 @@ def test_the_walk_says_where_the_model_is(tab, walk, walkers):
                 assert f"{hops} hop{'s' * (hops > 1)} from g" in text
             assert ("right" in text or "wrong" in text) == (loops == 5)
         marks = ["✓" if row.argmax() == goal else "✗" for row in shares[1:]]
-        assert tab.texts(".passes span") == marks
+        assert tab.texts(".each-loop span") == marks
         verdicts.append(text.split(". ")[-1])
     wrong = f"That is wrong: the answer is {widgets.LETTERS[goal]}."
     assert verdicts == ["That is right.", wrong] and not tab.complaints()
@@ -364,16 +364,16 @@ def test_the_walk_says_where_the_model_is(tab, walk, walkers):
 def test_the_walk_plays_and_draws_another_ring(tab, walk, motion):
     walk(motion=motion)
     loop = "document.querySelector('svg text:not(.small):nth-last-of-type(2)').textContent"
-    assert tab.run(loop) == "pass 0"
+    assert tab.run(loop) == "loop 0"
     tab.run("const set = setInterval; setInterval = (f, ms) => set(f, ms / 20)")
     tab.press("▶ Let the model walk")
-    assert tab.run(loop) == ("pass 5" if motion == "reduce" else "pass 0")  # the whole at once
-    tab.until(f"{loop} === 'pass 5'")
+    assert tab.run(loop) == ("loop 5" if motion == "reduce" else "loop 0")  # the whole at once
+    tab.until(f"{loop} === 'loop 5'")
     names = ["▶ Let the model walk", "Another ring", "Copy link"]
-    assert tab.texts("button:not(.passes *)") == names
+    assert tab.texts("button:not(.each-loop *)") == names
     before = tab.texts("svg .share + text")
     tab.press("Another ring")
-    tab.until(f"{loop} === 'pass 0'")
+    tab.until(f"{loop} === 'loop 0'")
     after = tab.texts("svg .share + text")
     assert before != after and len(set(after)) == widgets.RING and not tab.complaints()
 
@@ -498,6 +498,34 @@ def test_one_goes_on_and_the_other_gets_lost_unless_its_pairs_are_kept(tab, docs
     assert tab.texts(".both svg")[0][:16] == ring
 
 
+def test_a_walk_that_begins_while_another_loads_is_the_one_that_is_shown(tab, docs, further):
+    """The first one's model arrives last; and a loop is asked of nothing yet."""
+    tab.box(docs + "assets/", "further", further)
+    tab.until(SAID)
+    tab.run("""(() => {
+      const [plain, files] = [fetch, []]
+      fetch = (address) => new Promise((resolve) => files.push(() => resolve(plain(address))))
+      const menu = document.querySelector("select")
+      menu.value = "1"
+      menu.dispatchEvent(new Event("change"))
+      const press = (text) => [...document.querySelectorAll("button")]
+        .find((button) => button.textContent === text).click()
+      const said = document.querySelector(".both .said")
+      const before = said.textContent
+      press("Another ring")
+      press("One loop")
+      nothing = said.textContent === before
+      said.textContent = ""
+      files[1]()
+      first = files[0]
+    })()""")
+    shown = "document.querySelector('.both .said').textContent"
+    tab.until(shown)
+    tab.run("first(), new Promise((resolve) => setTimeout(resolve, 500))")
+    assert tab.run(SAID) == "2 loops, 1 hop." and not tab.complaints()
+    assert "16 of 16 right" in tab.run(shown) and tab.run("nothing")
+
+
 # ---------- runs of one's own ----------
 
 
@@ -530,9 +558,13 @@ def test_a_walk_of_ones_own_runs_beside_itself_with_its_pairs_kept(tab, docs, ow
     assert "of 8 right" in tab.texts(".both svg")[1] and tab.count("svg .letter") == 2 * 8
     tab.press("Back to ours")
     tab.until("document.querySelectorAll('svg .letter').length === 32")
+    assert tab.values("input[type=file]") == [""]  # the same files can be chosen again
     other = settings.replace(b'"d_ff": 0', b'"d_ff": 9')
     tab.give(("model.safetensors", weights), ("config.json", other))
     tab.until(f"{SAID}.includes('this box runs models')")
+    other = settings.replace(b'"n_layers": 1', b'"n_layers": 2')
+    tab.give(("model.safetensors", weights), ("config.json", other))
+    tab.until(f"{SAID}.includes('these weights are not of the model')")
     assert not tab.complaints()
 
 
@@ -546,11 +578,11 @@ def test_a_ring_of_ones_own_is_asked(tab, walk, own):
     tab.until(f"{SAID}.includes('this box runs a ring')")
     tab.give(("model.safetensors", weights), ("config.json", settings))
     tab.until("document.querySelectorAll('svg .letter').length === 10")
-    assert tab.count(".passes button") == 3
+    assert tab.count(".each-loop button") == 3
     options = tab.run("[...document.querySelector('select').options].map((each) => each.value)")
     assert options == ["1", "2", "5"]
-    tab.click(".passes button", 2)
-    assert tab.run(SAID).startswith("After 3 passes it is at")
+    tab.click(".each-loop button", 2)
+    assert tab.run(SAID).startswith("After 3 loops it is at")
     tab.press("Back to ours")
     tab.until("document.querySelectorAll('svg .letter').length === 8")
     assert not tab.complaints()

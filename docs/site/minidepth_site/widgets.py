@@ -215,7 +215,7 @@ def after_each_loop(model, tokens):
 
 def drawing(ring, shares, start, hops, n_loops):
     """The picture that docs/assets/walk.js draws, as SVG: the letters of a ring, each as strongly
-    filled as the model would give it as its answer now, and the passes after which it was there.
+    filled as the model would give it as its answer now, and the loops after which it was there.
     `shares` are those of all tokens, before the first loop and after each so far."""
     loops, size = len(shares) - 1, len(ring)
     goal = (start + hops) % size
@@ -243,15 +243,13 @@ def drawing(ring, shares, start, hops, n_loops):
             circles.append(f'<text class="small" x="{x}" y="{y}">{"·".join(numbers)}</text>')
     trail = " ".join(",".join(at(i, 110)) for i in (start, *(place for _, place in came)))
     asked, answer = LETTERS[ring[start]], LETTERS[best[-1]]
-    text = (
-        f"Which letter is {hops} hops after {asked}? After {loops} of {n_loops} passes the model "
-    )
+    text = f"Which letter is {hops} hops after {asked}? After {loops} of {n_loops} loops the model "
     text += f"is at {answer}."
     return (
         '<svg viewBox="0 0 300 300" role="img" aria-label="a ring of letters; see the text">'
         '<circle class="track" cx="150" cy="150" r="110"/>'
         f'{"".join(arrows)}<polyline class="trail" points="{trail}"/>{"".join(circles)}'
-        f'<text x="150" y="140">pass {loops}</text>'
+        f'<text x="150" y="140">loop {loops}</text>'
         f'<text class="small" x="150" y="166">of {n_loops}</text></svg>'
         f"<p>{text} With JavaScript you can ask it other questions here.</p>"
     )
