@@ -6,6 +6,7 @@ more careful folder, tasks, studies, grids, figures, and what one asks of traine
 """
 
 import argparse
+import contextlib
 import dataclasses
 import importlib.util
 import json
@@ -114,6 +115,17 @@ def check_run(path: str) -> None:
         raise ValueError(f"{path} holds no run; give a run's folder, as runs/NAME")
 
 
+@contextlib.contextmanager
+def reading(path: str):
+    """Make what a damaged file raises a ValueError of one line."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:  # JSON, zip, pickle and safetensors have errors of their own
+        raise ValueError(f"{path} cannot be read: {error}") from None
+
+
 def train(a: dict, changes: dict) -> int:
     """Train a run or go on with it; the exit code, 130 for one that was stopped."""
     path, first = a["resume"], md.processes()[0] == 0  # under torchrun one process speaks
@@ -123,14 +135,16 @@ def train(a: dict, changes: dict) -> int:
                 f"--resume keeps the run's settings; leave out --{next(iter(changes))}"
             )
         check_run(path)
-        m, t = md.read_configs(path)
-        log = os.path.join(path, "log.jsonl")
-        if os.path.exists(log):
-            with open(log, encoding="utf-8") as f:
-                if any(json.loads(line)["step"] >= t.steps for line in f):
-                    raise ValueError(f"{path} is finished: all of its {t.steps} steps are done")
-        words = os.path.join(path, "tokenizer")
-        tokenizer = md.load_tokenizer(words) if os.path.isdir(words) else None
+        log, words, done = os.path.join(path, "log.jsonl"), os.path.join(path, "tokenizer"), 0
+        with reading(path):
+            m, t = md.read_configs(path)
+            if os.path.exists(log):
+                with open(log, encoding="utf-8") as f:
+                    done = max((json.loads(line)["step"] for line in f), default=0)
+            md.Folder(path).resume({})  # before the data is loaded
+            tokenizer = md.load_tokenizer(words) if os.path.isdir(words) else None
+        if done >= t.steps:
+            raise ValueError(f"{path} is finished: all of its {t.steps} steps are done")
     else:
         preset = a["preset"] or ("report" if torch.cuda.is_available() else "laptop")
         if first:
@@ -183,7 +197,8 @@ def sample(a: dict, seed: int) -> int:
     if a["temperature"] and not 0.01 <= a["temperature"] <= 100:
         raise ValueError(f"--temperature {a['temperature']} does not work; give 0, or 0.01 to 100")
     check_run(a["sample"])
-    model, tokenizer = md.load(a["sample"])
+    with reading(a["sample"]):
+        model, tokenizer = md.load(a["sample"])
     if tokenizer is None:
         raise ValueError(f"--sample {a['sample']} knows no words")
     draw = torch.Generator().manual_seed(seed)
@@ -203,11 +218,17 @@ def alone(arguments: list[str]) -> int:
     a = vars(make_parser().parse_args(arguments))
     changes = {name: a[name] for name in SETTINGS if name in a}
     try:
+        if a["prompt"] and not a["sample"]:
+            raise ValueError("--prompt has no effect without --sample; give both")
         return sample(a, changes.get("seed", 0)) if a["sample"] else train(a, changes)
     except (ValueError, OSError) as error:
         message, code = error, 2
     except md.Diverged as error:
         message, code = f"{error}; lower --lr, raise --warmup_steps, or use --precision fp32", 1
+    except RuntimeError as error:  # in which torch.save hides a full disk
+        if not isinstance(error.__context__, OSError):
+            raise
+        message, code = error.__context__, 2
     except KeyboardInterrupt:
         message, code = "interrupted", 130
     print(f"train.py: {' '.join(str(message).split())}", file=sys.stderr)

@@ -512,15 +512,20 @@ def is_over(log: list[dict], steps: int) -> bool:
 
 def nothing_left(folder: console.Path, t: configs.TrainConfig, done: int, log: list[dict]) -> str:
     """What to say of a run that is finished with the settings that it has now; "" if it goes on."""
-    # what --minutes measured at its end was no evaluation that --stop_after waits for
-    planned = [record for record in log if record["step"] == 1 or not record["step"] % t.eval_every]
-    early = bool(log) and log[-1].get("ended_early") and 0 < t.stop_after <= since_best(planned)
+    early = bool(log) and log[-1].get("ended_early") and waited_enough(log, t)
     if done < t.steps and not early:
         return ""
-    why = "give more --steps to go on"
+    why = f"give more --{'epochs' if t.epochs else 'steps'} to go on"
     if done < t.steps:
         why = "--stop_after has ended it, give --stop_after 0 to go on"
     return f"{folder} is finished: {done} of {t.steps} steps are done; {why}"
+
+
+def waited_enough(log: list[dict], t: configs.TrainConfig) -> bool:
+    """Whether --stop_after is to end a run with this log. What --minutes measured at its end, or a
+    last step that no longer is one, was no evaluation that it waits for."""
+    planned = [record for record in log if record["step"] == 1 or not record["step"] % t.eval_every]
+    return 0 < t.stop_after <= since_best(planned)
 
 
 def since_best(log: list[dict]) -> int:

@@ -215,10 +215,9 @@ def train(
         if isinstance(data, Data):
             data.complete(record)
         folder.records.append(record)
-        behind = checkpoints.since_best(folder.records)
-        if behind == 0 and t.keep == "best":
+        if t.keep == "best" and checkpoints.since_best(folder.records) == 0:
             folder.save_best(record)
-        ended = 0 < t.stop_after <= behind and record["step"] < t.steps
+        ended = record["step"] < t.steps and checkpoints.waited_enough(folder.records, t)
 
     def tell_it():
         nonlocal untold
@@ -240,23 +239,25 @@ def train(
         begun = resume and is_there(path)
         with bar, console.noted_signals(twice=True) as noted:
             model, log = md.train(m, t, data, folder, begun, make_model, on_log, stopping)
-        # one process may have been late, or told to stop, without the others
-        late = md.over_all(late and not noted, device) > 0 and folder.done < t.steps and not ended
-        its = dataclasses.replace(data, seed=t.seed, state=folder.data_state)  # as it drew last
-        if late and log[-1]["step"] < folder.done:
-            seconds = round(log[-1]["seconds"] + time.perf_counter() - logged, 2)
-            log.append(record_now(model, its, t, folder.done, log[-1]) | dict(seconds=seconds))
-            on_log(log[-1])
-        ended = ended or late
-        if ended:  # the whole evaluation of a last step
-            if isinstance(its, Data):
-                its.at_end = True
-            log[-1] |= md.evaluate(model, its, t, last=True) | dict(ended_early=True)
-            if isinstance(data, Data):
-                data.complete(log[-1])
-            finish_log(folder, log)
-            untold = log[-1]
-        tell_it()
+            # one process may have been late, or told to stop, without the others
+            late = md.over_all(late and not noted, device) > 0
+            late = late and folder.done < t.steps and not ended
+            # as it drew last
+            its = dataclasses.replace(data, seed=t.seed, state=folder.data_state)
+            if late and log[-1]["step"] < folder.done:
+                seconds = round(log[-1]["seconds"] + time.perf_counter() - logged, 2)
+                log.append(record_now(model, its, t, folder.done, log[-1]) | dict(seconds=seconds))
+                on_log(log[-1])
+            ended = ended or late
+            if ended:  # the whole evaluation of a last step
+                if isinstance(its, Data):
+                    its.at_end = True
+                log[-1] |= md.evaluate(model, its, t, last=True) | dict(ended_early=True)
+                if isinstance(data, Data):
+                    data.complete(log[-1])
+                finish_log(folder, log)
+                untold = log[-1]
+            tell_it()
     finally:
         folder.release()
     if getattr(model, "is_sharded", False) and rank == 0:

@@ -100,8 +100,9 @@ class Cell:
             every = settings | self.settings
             every.pop("name", None)
             return ["--preset", preset, *as_flags(every), "--name", self.t.name]
-        # where it is computed may have changed since it was stopped
-        places = {name: self.settings[name] for name in PLACES if name in self.settings}
+        # where it is computed, and how long it may take, may have changed since it was stopped
+        places = dict(minutes=self.t.minutes)
+        places |= {name: self.settings[name] for name in PLACES if name in self.settings}
         line = ["--resume", self.folder, *as_flags(places)]
         # a run's folder names no code to execute: only a command line does
         if any(source.endswith(".py") for source in self.t.data):
@@ -163,7 +164,8 @@ def sizes_by_name(sizes):
 
 def is_finished(m, t):
     """Whether the run's folder holds it, to the end; ValueError if it holds a different one. Of a
-    folder without a config.json that can be read: no, and the run that goes on with it says why."""
+    folder without a config.json that can be read: no, and the run that goes on with it says why.
+    One that --minutes has ended goes on if it has all the time now."""
     folder = os.path.join(t.out_dir, t.name)
     try:
         was_m, was_t = checkpoints.read_config(folder)
@@ -172,17 +174,17 @@ def is_finished(m, t):
     # what the data made of the settings, and where they were used, makes no other run
     m = dataclasses.replace(m, vocab_size=m.vocab_size or was_m.vocab_size)
     steps = was_t.steps if t.epochs else t.steps
-    place = {name: getattr(was_t, name) for name in checkpoints.PLACES}
+    minutes, place = t.minutes, {name: getattr(was_t, name) for name in checkpoints.PLACES}
     given, stored = sizes_by_name(t.sizes), sizes_by_name(was_t.sizes)
     same_sizes = all(stored.get(name) == value for name, value in given.items())
     t = dataclasses.replace(t, steps=steps, sizes=was_t.sizes, **place)
     if (m, t) != (was_m, was_t) or not same_sizes:
         raise ValueError(f"{folder} holds a run with other settings; give another --out_dir")
     try:
-        results.result(folder)
+        row = results.result(folder)
     except ValueError:
         return False
-    return True
+    return bool(minutes or checkpoints.nothing_left(folder, was_t, row["step"], row["log"]))
 
 
 def other_data(cells):

@@ -9,6 +9,7 @@ import os
 import statistics
 import time
 
+import minidepth as md
 from minidepth_lab.base import machine
 from minidepth_lab.keep import check, registry
 from minidepth_lab.measure import results
@@ -18,6 +19,7 @@ from minidepth_lab.sweep import pool, verdict_plan
 from minidepth_lab.sweep.verdict_plan import Plan, Request
 
 OVER = 1.1  # times the budget, at which training ends
+DIVERGED = str(md.Diverged(""))  # a disk, a memory or a lock say nothing against a learning rate
 EVALUATIONS = 4  # of a run: a curve, and little time
 
 
@@ -52,10 +54,10 @@ def cell_of(plan: Plan, arm: str, budget: str, seed: int, rate: float, tuning=Fa
     return cell
 
 
-def train(plan: Plan, cells: list[Cell], may_fail=False) -> None:
+def train(plan: Plan, cells: list[Cell], may_diverge=False) -> None:
     """Train those of the cells that are not finished. Stopped after a signal, ValueError for a run
-    that failed, unless it may. One at a time on a CPU they are trained in this process: what a
-    process of its own imports takes longer than many a small run."""
+    that failed, unless it diverged and may. One at a time on a CPU they are trained in this
+    process: what a process of its own imports takes longer than many a small run."""
     todo = [cell for cell in cells if not is_finished(cell.m, cell.t)]
     if not todo:
         return
@@ -83,8 +85,9 @@ def train(plan: Plan, cells: list[Cell], may_fail=False) -> None:
             plan.save()
         if stopped:
             raise Stopped(stopped)
-        if failed and not may_fail:
-            cell, line = failed[0]
+        for cell, line in failed:
+            if may_diverge and DIVERGED in line:
+                continue
             raise ValueError(f"{cell} failed: {line}; the same command goes on")
 
 
@@ -103,7 +106,7 @@ def train_here(cell: Cell, request: Request, told: str) -> tuple[list, int | Non
 
 
 def score(cell: Cell, metric: str) -> tuple[float, float]:
-    """(score, tie-break) of a finished run, higher is better; minus infinity of one that failed."""
+    """(score, tie-break) of a run, higher is better; minus infinity of one that diverged."""
     try:
         row = results.result(cell.folder)
     except (OSError, ValueError):
@@ -147,7 +150,7 @@ def tune(plan: Plan) -> None:
             for rate in which:
                 for seed in verdict_plan.TUNING_SEEDS:
                     cells[arm, rate, seed] = cell_of(plan, arm, "steps", seed, rate, True)
-        train(plan, list(cells.values()), may_fail=True)
+        train(plan, list(cells.values()), may_diverge=True)
         for (arm, rate, seed), cell in cells.items():
             value = score(cell, metric)
             plan.tried.setdefault(arm, {}).setdefault(f"{rate:g}", {})[str(seed)] = value

@@ -1,6 +1,7 @@
 """minidepth.py and train.py alone, in a folder of their own, on a machine without the project."""
 
 import ast
+import dataclasses
 import dis
 import json
 import os
@@ -68,6 +69,9 @@ BAD = [
     f"{SMALL} --data broken.jsonl",
     f"{SMALL} --name a --packing padded",
     "--resume begun --lr 1",
+    "--resume torn",
+    "--sample torn --prompt hello",
+    "--prompt hello",
     "--sample begun --prompt hello --temperature -1",
     *([] if torch.cuda.is_available() else [f"{SMALL} --name b --device cuda"]),
 ]
@@ -86,6 +90,13 @@ def test_two_files_train_and_sample_and_what_cannot_be_done_is_one_line_and_a_2(
     (tmp_path / "broken.jsonl").write_text('{"messages": []}\n{"messages": [\n')
     (tmp_path / "begun").mkdir()
     (tmp_path / "begun" / "config.json").write_text("{}")
+    torn = tmp_path / "torn"
+    torn.mkdir()
+    (torn / "config.json").write_text(
+        json.dumps(dict(zip(("model", "train"), map(dataclasses.asdict, md.configs()))))
+    )
+    for name in ("state.pt", "model.safetensors"):
+        (torn / name).write_bytes(b"half of it")
     own = f"--data {path} --tokenizer runs/main/tokenizer --block_size 64 --name own"
     codes, out, err = alone(
         f"{SMALL} --name main",
@@ -104,6 +115,15 @@ def test_two_files_train_and_sample_and_what_cannot_be_done_is_one_line_and_a_2(
     assert err.count("\n") == len(BAD) and "Traceback" not in err
     for words in ("broken.jsonl", "leave out --lr", "--temperature -1"):
         assert words in err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sets a limit that others do not have")
+def test_a_full_disk_is_one_line_and_a_2(alone):
+    """The weights fit, what a resume needs does not."""
+    limit = "resource.setrlimit(resource.RLIMIT_FSIZE, (80_000, 80_000))"
+    code = f"import resource, runpy, sys; {limit}; del sys.argv[0]; runpy.run_path(sys.argv[0])"
+    codes, _, err = alone(f"{SMALL} --name main", launcher=("-c", code))
+    assert codes == [2] and err == "train.py: [Errno 27] File too large\n"
 
 
 def test_guessing_is_of_the_problems_that_are_asked():

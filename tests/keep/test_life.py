@@ -7,6 +7,7 @@ import json
 import math
 import os
 import shutil
+import signal
 
 import pytest
 import torch
@@ -100,6 +101,8 @@ def test_epochs_are_made_longer_by_epochs(data, tmp_path, capsys):
     steps = run.log[-1]["step"]
     code, _, err = call(f"--resume {run.dir} --steps 99", capsys)
     assert code == 2 and "counts epochs, 1 of them; give --epochs" in err
+    code, _, err = call(f"--resume {run.dir}", capsys)
+    assert code == 2 and "give more --epochs to go on" in err
     code, out, _ = call(f"--resume {run.dir} --epochs 3", capsys)
     assert code == 0 and "3 epochs instead of 1" in out
     assert results.result(run.dir)["step"] == 3 * steps
@@ -341,6 +344,27 @@ def test_losses_that_are_no_number_are_never_the_best():
     assert checkpoints.is_over([dict(step=2, ended_early=True)], 3) and not checkpoints.is_over(
         [], 3
     )
+
+
+def test_minutes_in_between_do_not_let_stop_after_end_a_run_sooner(data, tmp_path):
+    changes = dict(steps=40, lr=0.0, stop_after=3)
+    for resume in (False, True, True):  # a step each; the third one is no evaluation of the plan's
+        running.train(*settings(tmp_path, "run", minutes=1e-6, **changes), data, resume)
+    run = running.train(*settings(tmp_path, "run", **changes), data, resume=True)
+    assert [record["step"] for record in run.log] == [1, 2, 3, 4, 6]
+
+
+def test_ctrl_c_while_an_early_end_is_measured_does_not_lose_it(data, tmp_path, monkeypatch):
+    measure = md.evaluate
+
+    def interrupted(model, data, t, last):
+        if last:
+            signal.raise_signal(signal.SIGINT)
+        return measure(model, data, t, last)
+
+    monkeypatch.setattr(md, "evaluate", interrupted)
+    run = running.train(*settings(tmp_path, "run", steps=12, lr=0.0, stop_after=1), data)
+    assert run.finished and results.result(run.dir)["ended_early"]
 
 
 def test_what_minutes_measured_at_their_end_is_no_evaluation_that_is_waited_for():

@@ -437,6 +437,9 @@ def test_a_run_is_finished_when_its_log_says_so_and_it_is_the_one_that_is_asked_
     with pytest.raises(ValueError, match="holds a run with other settings"):
         is_finished(dataclasses.replace(m, vocab_size=m.vocab_size + 1), t)
     lines = (folder / "log.jsonl").read_text().splitlines(keepends=True)
+    late = json.loads(lines[-2]) | dict(ended_early=True)  # by --minutes
+    (folder / "log.jsonl").write_text("".join(lines[:-2]) + json.dumps(late) + "\n")
+    assert is_finished(m, dataclasses.replace(t, minutes=1.0)) and not is_finished(m, t)
     for text in ("".join(lines[:-1]) + lines[-1][:20], "".join(lines[:-1])):
         (folder / "log.jsonl").write_text(text)
         assert not is_finished(m, t)
@@ -500,7 +503,7 @@ def test_a_run_is_made_or_goes_on_by_the_command_of_its_cell(tmp_path):
     given |= dict(grad_checkpoint=False, report_to="tensorboard", fsdp=True)
     line = Cell({}, given, m, t).command("laptop", {})
     places = "--device cpu --precision fp32 --fsdp --no-grad_checkpoint --report_to tensorboard"
-    assert line == ["--resume", str(tmp_path / "run"), *places.split()]
+    assert line == ["--resume", str(tmp_path / "run"), "--minutes", "0.0", *places.split()]
     taken = vars(flags.make_parser(full=False).parse_args(line))
     assert taken["device"] == "cpu" and taken["precision"] == ["fp32"]
     for data, loader, named in (
@@ -508,7 +511,8 @@ def test_a_run_is_made_or_goes_on_by_the_command_of_its_cell(tmp_path):
         (("my_task.py",), "my.py", ["--data", "my_task.py", "--loader", "my.py"]),
     ):
         of_code = Cell({}, {}, m, dataclasses.replace(t, data=data, loader=loader))
-        assert of_code.command("laptop", {}) == ["--resume", str(tmp_path / "run"), *named]
+        again = ["--resume", str(tmp_path / "run"), "--minutes", "0.0", *named]
+        assert of_code.command("laptop", {}) == again
 
 
 def test_what_a_run_prints_is_not_written_elsewhere_nor_waited_for(tmp_path, monkeypatch):

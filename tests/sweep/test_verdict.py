@@ -13,12 +13,13 @@ import pytest
 from matplotlib.figure import Figure
 from scipy import stats
 
+import minidepth as md
 import minidepth_lab
 import train
 from conftest import log_of
 from minidepth_lab.command import dispatch
 from minidepth_lab.command import verdict as command
-from minidepth_lab.keep import registry
+from minidepth_lab.keep import checkpoints, registry
 from minidepth_lab.measure import verdict as rule
 from minidepth_lab.models import variants
 from minidepth_lab.rows import forms, to_data
@@ -553,6 +554,29 @@ def test_stopped_keeps_all_and_the_same_command_goes_on(own, here, monkeypatch, 
         assert "the same command goes on" in capsys.readouterr().err
         assert len(here) == len(set(here)) == most  # none of them twice
     assert json.load(open("verdicts/v/plan.json"))["spent"] > 0
+
+
+def test_while_rates_are_chosen_a_run_may_diverge_but_not_fail(own, here, monkeypatch):
+    own_code.NAMED.add(own())
+    request = Request("my.py", "tasks", dict(steps=6), n_layers=2, name="v", command=dispatch.main)
+    plan = verdict_plan.prepared(request)
+    taken = "verdicts/v/runs/tuning-deep-lr0.002-seed1000"
+    os.makedirs(taken)
+    with checkpoints.locked(taken), pytest.raises(ValueError, match="by another process"):
+        verdict_runs.tune(plan)
+    assert not plan.rates
+    trains = md.train
+
+    def diverges(m, t, *given, **how):
+        if t.lr > 0.005:
+            raise md.Diverged("weights are infinite")
+        return trains(m, t, *given, **how)
+
+    monkeypatch.setattr(md, "train", diverges)
+    monkeypatch.setattr(verdict_plan, "FACTORS", (1.0, 3.0))
+    verdict_runs.tune(plan)
+    assert plan.tried["deep"]["0.006"] == {"1000": (-math.inf, -math.inf)}
+    assert plan.rates == dict.fromkeys(plan.arms, 0.002)
 
 
 # ---------- two groups ----------
