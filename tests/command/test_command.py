@@ -102,6 +102,10 @@ def test_a_dry_run_says_what_follows_from_the_settings_alone(capsys):
     assert "evaluates for longer" in out  # now that it is there
     _, out, _ = call("--preset laptop --dry_run --tokenizer somebody/words", capsys)
     assert "tokenizer somebody/words (not loaded)" in out
+    # of epochs only the data tells where the rate ends
+    rate = "--preset laptop --dry_run --tokenizer somebody/words --lr_steps 1100"
+    assert "where it stays" in call(f"{rate} --epochs 2", capsys)[1]
+    assert "where it stays" not in call(rate, capsys)[1]
 
 
 def test_dry_run_says_what_is_in_a_file_and_refuses_a_folder_that_exists(tmp_path, capsys):

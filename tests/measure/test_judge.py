@@ -285,6 +285,13 @@ def test_the_same_predictions_are_wrong_as_the_pages_say(name):
     assert not not_run
 
 
+def test_who_names_predictions_is_not_shown_tests(capsys):
+    judge.show("khop", "none of this name")
+    assert not capsys.readouterr().out
+    judge.show("khop")
+    assert "Fisher" in capsys.readouterr().out
+
+
 def test_the_stored_predictions_are_spelled_right():
     """What nobody reads would be forgotten; what is compared seed by seed has the same seeds."""
     for name in judge.experiments():

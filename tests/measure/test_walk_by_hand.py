@@ -91,6 +91,13 @@ def test_noise_is_beside_the_size_of_each_weight():
     assert 0.09 < off.std() < 0.11 and off.mean().abs() < 0.02
 
 
+@pytest.mark.parametrize("words", ["--ring 1", "--ring 65", "--noise -1", "--seed -1"])
+def test_what_no_walker_has_is_refused(words, tmp_path):
+    with pytest.raises(SystemExit):
+        walk_by_hand.main([str(tmp_path / "run"), *words.split()])
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_run_begins_with_them(tmp_path):
     noise = {"clean": [], "noisy": ["--noise", "0.3", "--seed", "1"]}
     noise["other"] = ["--noise", "0.3", "--seed", "2"]

@@ -4,13 +4,14 @@ looked at them. UPDATE=1 keeps what they show now, in drawn.json, for a look at 
 import itertools
 import math
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from minidepth_lab.keep import registry
 from minidepth_lab.measure import results, ring_runs
-from minidepth_lab.show import curve, figures
+from minidepth_lab.show import curve, figures, verdict
 from minidepth_lab.studies import map as map_study
 from minidepth_lab.studies import reread, text_loops
 
@@ -131,6 +132,11 @@ FIGURES = {
     "curve with answers": lambda folder: curve.draw_run(folder, [
         record | FAMILIES | dict(guess=0.2, accuracy_by=dict(hops={n: dict(accuracy=share(n))
         for n in (1, 50)})) for record in log("train_loss", "val_loss")], 2, ("a",)),
+    "curves of a verdict": lambda folder: verdict.draw_curves(
+        SimpleNamespace(plan=SimpleNamespace(request=SimpleNamespace(n_layers=4))),
+        [dict(budget=budget, arm=arm, log=log("accuracy")) for budget, arm in (
+            ("steps", "one"), ("steps", "one"), ("steps", "deep"), ("time", "one"))],
+        f"{folder}/a.png"),
     "curves": lambda folder: curve.draw_logs(
         {name: [record | FAMILIES for record in log("train_loss", "val_loss")] for name in "ab"},
         f"{folder}/a.png", train=False),

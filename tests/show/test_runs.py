@@ -118,6 +118,13 @@ def test_counts_are_short():
     assert {n: runs.magnitude(n) for n in counts} == counts
 
 
+def test_of_a_run_with_a_damaged_log_it_is_said(place, tmp_path, capsys):
+    shutil.copytree(place / "one", tmp_path / "run")
+    (tmp_path / "run" / "log.jsonl").write_text('{"step": ')
+    code, _, err = call(f"--report {tmp_path}/run", capsys)
+    assert code == 2 and "log.jsonl" in err and err.count("\n") == 1
+
+
 def test_two_runs_side_by_side(place, tmp_path, capsys):
     code, out, _ = call(f"--compare {place}/one {place}/two --out_dir {tmp_path}", capsys)
     *lines, note, _ = out.splitlines()[2:]

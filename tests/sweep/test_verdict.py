@@ -96,6 +96,12 @@ def test_of_simulated_verdicts_few_are_wrong_and_what_is_so_is_found(truth, leas
     assert rule.wrong(truth, counts) <= rule.ERROR
 
 
+def test_a_heavy_tail_is_that_of_its_words():
+    drawn = rule.heavy(np.random.default_rng(0), 2000)
+    expected = 0.95 - stats.t(1.5).ppf([0.975, 0.75, 0.525]) / 20  # of |t|: 95 %, 50 % and 5 %
+    assert np.quantile(drawn, [0.05, 0.5, 0.95]) == pytest.approx(expected, abs=0.03)
+
+
 def test_no_single_comparison_is_wrong_too_often_in_the_worst_case():
     """Both arms learn with every second seed, to which no t interval is fitted: with five of 99 %
     it is wrong in 5.4 % of cases."""
