@@ -91,7 +91,7 @@ HEAD = "question{}answer\n"
 @pytest.mark.parametrize("name, content, n, words", [
     # a quotation that opens in one line and ends in a later one
     ("a.tsv", '"Now\t1\nb\t2\nc"\t3\nd\t4\n', 4, "quotes from line 2 on are read as characters"),
-    ("a.csv", '"Now,1\nb,2\nc",3\nd,4\n', 2, "a quote opens in line 2 and ends in a later one"),
+    ("a.csv", '"Now,1\nb,2\nc",3\nd,4\n', 2, "ends in a later one: 2 rows in 5 lines"),
     ("a.tsv", '"He" said\t1\nb\t2\n', 2, "quotes in it are read as characters (line 2"),
     ("a.csv", '"He said \\"so, then\\"",1\nb,2\n', 2, ""),
     ("a.tsv", '"two\nlines"\t1\n"b ""c"""\t2\n', 2, ""),

@@ -7,6 +7,7 @@ import os
 import pathlib
 import shlex
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -206,6 +207,19 @@ def test_two_arms_are_paired_by_seed():
     assert gap.found == rule.MORE and gap.low > 0.05
     shuffled = rule.compare(level + [0.1, 0.11, 0.1, 0.09, 0.1], level[::-1], 0.05)
     assert shuffled.found == rule.OPEN
+
+
+@pytest.mark.parametrize(("decision", "advice"), [
+    (rule.EASY, "fewer than 100 steps"), (rule.NOBODY, "more than 100 steps"),
+    (rule.SAME, "a margin below 0.05"), (rule.HELPS, None),
+])  # fmt: skip
+def test_what_would_change_the_verdict_is_for_that_verdict(decision, advice):
+    plan = SimpleNamespace(steps=dict(one=dict(steps=100)), request=SimpleNamespace(margin=0.05))
+    plan.tried = plan.rates = {}
+    found = SimpleNamespace(differences={}, decision=decision, n=8)
+    *lines, seeds, _ = verdict_page.change_of(SimpleNamespace(found=found, plan=plan))
+    assert [line.startswith(advice) for line in lines] == ([True] if advice else [])
+    assert "at most 31%" in seeds  # 0.69^8 = 0.05
 
 
 # ---------- the plan ----------
