@@ -13,6 +13,8 @@ import torch
 
 Path = str | os.PathLike[str]  # of a file or a folder, in signatures
 COMMAND = "python train.py"  # as advice says how to type it; train.py knows where it is another
+# what the command says of a run that diverged, and tells it by among others that failed
+DIVERGED = "lower --lr, raise --warmup_steps, or use --precision fp32"
 # what a terminal obeys, halves of characters, and marks that turn the direction of writing
 UNSEEN = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 

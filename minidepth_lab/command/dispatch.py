@@ -135,7 +135,7 @@ def main(arguments=None, draws=True):
         where = f"{error.filename}: " if error.filename else ""
         message, code = f"{where}{error.strerror or error}; what was saved before is whole", 2
     except md.Diverged as error:
-        message, code = f"{error}; lower --lr, raise --warmup_steps, or use --precision fp32", 1
+        message, code = f"{error}; {console.DIVERGED}", 1
     except (MemoryError, RuntimeError) as error:
         if not console.is_out_of_memory(error):
             raise

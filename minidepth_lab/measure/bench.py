@@ -116,7 +116,9 @@ class GPT2Loss(nn.Module):
     def hidden(self, tokens):
         return self.gpt2.transformer(tokens).last_hidden_state
 
-    autocast = md.GPT.autocast
+    def autocast(self, tokens):
+        half = self.autocast_dtype
+        return torch.autocast(tokens.device.type, half, enabled=half is not None)
 
     def forward(self, tokens, targets):
         with self.autocast(tokens):

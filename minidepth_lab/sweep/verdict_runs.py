@@ -9,8 +9,7 @@ import os
 import statistics
 import time
 
-import minidepth as md
-from minidepth_lab.base import machine
+from minidepth_lab.base import console, machine
 from minidepth_lab.keep import check, registry
 from minidepth_lab.measure import results
 from minidepth_lab.measure import verdict as rule
@@ -19,7 +18,6 @@ from minidepth_lab.sweep import pool, verdict_plan
 from minidepth_lab.sweep.verdict_plan import Plan, Request
 
 OVER = 1.1  # times the budget, at which training ends
-DIVERGED = str(md.Diverged(""))  # a disk, a memory or a lock say nothing against a learning rate
 EVALUATIONS = 4  # of a run: a curve, and little time
 
 
@@ -86,7 +84,8 @@ def train(plan: Plan, cells: list[Cell], may_diverge=False) -> None:
         if stopped:
             raise Stopped(stopped)
         for cell, line in failed:
-            if may_diverge and DIVERGED in line:
+            # a full disk, or memory, or a lock say nothing against a learning rate
+            if may_diverge and console.DIVERGED in line:
                 continue
             raise ValueError(f"{cell} failed: {line}; the same command goes on")
 
